@@ -55,7 +55,7 @@ commands-a-l:
 	WATTWISE_KILL_EVERY=24 $(CARGO) test --workspace $(WITHOUT) $(FEATURES) --test '[a-l]*' -- --include-ignored
 
 commands-m-z:
-	WATTWISE_SEQUENCES=500 $(CARGO) test --workspace $(WITHOUT) $(FEATURES) --test '[m-z]*' -- --include-ignored
+	WATTWISE_SEQUENCES=200 $(CARGO) test --workspace $(WITHOUT) $(FEATURES) --test '[m-z]*' -- --include-ignored
 
 # Tests of the parts from inside, the long ones too; examples in the docs; figures that are drawn from data.
 parts:
@@ -74,11 +74,10 @@ verify: lint
 	sh scripts/first-command.sh
 	sh scripts/perfetto.sh
 	sh scripts/deny.sh
-	WATTWISE_NAMES=1000 $(CARGO) test -p wattwise --features full --test hostile_commands
 	$(MAKE) --jobs=2 --output-sync=target python loom fuzz trees miri
 	bash scripts/posix-tests.sh --quick
-	sh scripts/mutated.sh 5000
-	sh scripts/soak.sh 180
+	sh scripts/mutated.sh 3000
+	sh scripts/soak.sh 60
 	PROFILE=dev sh scripts/package.sh --check
 	$(CARGO) build -p wattwise -p wattwise-daemon --bins --features wattwise/full --quiet
 	sh scripts/ppd-clients.sh $(TARGET)/debug

@@ -6,7 +6,7 @@ run() { cargo run --release --quiet -- "$@"; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 run compare >"$work/table"
-grep -q '^Best: ' "$work/table"
+grep -Eq '^(Best|Recommended): ' "$work/table"
 grep -q '^On such a machine: sudo wattwise set ' "$work/table"
 run compare --json >"$work/one.json"
 run compare --json >"$work/two.json"

@@ -27,6 +27,8 @@ need powerprofilesctl power-profiles-daemon
 need busctl systemd
 # The studies' own workloads, for the presets.
 need nuttcp nuttcp
+# The link between nuttcp's two ends.
+need ip iproute2
 need tbench dbench
 need cyclictest rt-tests
 need stress-ng stress-ng

@@ -4,6 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use wattwise_control::set::plan::{Inventory, Setting, plan};
+use wattwise_figure::setting::{IDLE_GOVERNOR, PROFILE};
 use wattwise_figure::units::Speed;
 use wattwise_hw::cpus::set::CpuSet;
 use wattwise_hw::info::Info;
@@ -52,12 +53,12 @@ fn dry_run(root: &dyn Root) {
         Setting::Boost(false),
         Setting::CState("C1".into(), false),
         Setting::Latency(Some(1000)),
-        Setting::IdleGovernor("teo".into()),
+        Setting::Plain(&IDLE_GOVERNOR, "teo".into()),
         Setting::TState(50.0),
         Setting::PowerLimit { zone: None, constraint: None, power_uw: 1_000_000 },
         Setting::Uncore(Some(half), Some(fast)),
         Setting::Tunable("up_threshold".into(), "90".into()),
-        Setting::Profile("low-power".into()),
+        Setting::Plain(&PROFILE, "low-power".into()),
     ];
     for wish in wishes {
         match plan(root, &inventory, &cpus, std::slice::from_ref(&wish)) {

@@ -39,3 +39,8 @@ record_load mixed storm pairs=2 hogs=1 leaves=1
 record_load crowd storm pairs=3 hogs=3 leaves=2
 record_load sleepers sleepers 6 4000 300
 record_load build wwload build jobs=3 ms="$MS"
+programs() { # programs N LOOPS: one after the other
+    for _ in $(seq "$1"); do wwload work loops="$2" >/dev/null; done
+}
+record_load programs programs 300 20000
+record_load short programs 300 1

@@ -40,7 +40,7 @@ const OURS: &str = "consolidate";
 const FIXED: [&str; 3] = ["sched_mc", "pack", "coreidle-userspace"];
 
 /// The placements, then every core policy; the default is the first, `consolidate` the last.
-fn policies() -> Vec<String> {
+pub(crate) fn policies() -> Vec<String> {
     let others = cores::ALL.iter().map(|c| c.name).filter(|name| *name != OURS);
     let cores = others.chain([OURS]).map(|name| format!("spread+{name}"));
     PLACEMENTS.iter().map(|p| (*p).to_owned()).chain(cores).collect()
@@ -71,13 +71,14 @@ fn window_s(workload: &str) -> u64 {
 }
 
 #[derive(Clone)]
-struct Seen {
+pub(crate) struct Seen {
     joules: f64,
     p99_us: f64,
     slowdown: f64,
 }
 
-fn see(
+/// A [`Seen`] for each policy.
+pub(crate) fn see(
     machine: &MachineModel,
     workload: &Workload,
     policies: &[String],
@@ -136,10 +137,10 @@ fn word(policy: &str) -> &str {
 }
 
 /// One workload on one machine: a [`Seen`] for each policy, in the order of [`policies`].
-struct Cell<'a> {
-    machine: &'a str,
-    workload: &'a str,
-    runs: Vec<Seen>,
+pub(crate) struct Cell<'a> {
+    pub(crate) machine: &'a str,
+    pub(crate) workload: &'a str,
+    pub(crate) runs: Vec<Seen>,
 }
 
 impl Cell<'_> {
@@ -190,24 +191,27 @@ fn print_machine(machine: &str, cells: &[Cell<'_>], policies: &[String]) {
         "| workload | default J | p99 us | consolidate, J | its p99 | slower | least J of the others | on the front |"
     );
     println!("|---|---:|---:|---:|---:|---:|---|---|");
+    cells.iter().for_each(|cell| println!("{}", row(cell, policies)));
+}
+
+/// A workload's row in its machine's table.
+pub(crate) fn row(cell: &Cell<'_>, policies: &[String]) -> String {
     let ours = policies.len() - 1;
-    for cell in cells {
-        let best = (1..ours)
-            .filter(|&p| cell.guarded(p) && !cell.slower(p))
-            .min_by(|&a, &b| cell.runs[a].joules.total_cmp(&cell.runs[b].joules));
-        let above: Vec<&str> = cell.above(ours).into_iter().map(|p| word(&policies[p])).collect();
-        println!(
-            "| {} | {:.3} | {:.1} | {:+.1} % | x {:.2} | x {:.2} | {} | {} |",
-            cell.workload,
-            cell.runs[0].joules,
-            cell.runs[0].p99_us,
-            cell.change(ours),
-            cell.ratio(ours),
-            cell.runs[ours].slowdown,
-            best.map_or(String::new(), |p| format!("{} {:+.1} %", word(&policies[p]), cell.change(p))),
-            if above.is_empty() { "yes".to_owned() } else { format!("no: {}", above.join(", ")) },
-        );
-    }
+    let best = (1..ours)
+        .filter(|&p| cell.guarded(p) && !cell.slower(p))
+        .min_by(|&a, &b| cell.runs[a].joules.total_cmp(&cell.runs[b].joules));
+    let above: Vec<&str> = cell.above(ours).into_iter().map(|p| word(&policies[p])).collect();
+    format!(
+        "| {} | {:.3} | {:.1} | {:+.1} % | x {:.2} | x {:.2} | {} | {} |",
+        cell.workload,
+        cell.runs[0].joules,
+        cell.runs[0].p99_us,
+        cell.change(ours),
+        cell.ratio(ours),
+        cell.runs[ours].slowdown,
+        best.map_or(String::new(), |p| format!("{} {:+.1} %", word(&policies[p]), cell.change(p))),
+        if above.is_empty() { "yes".to_owned() } else { format!("no: {}", above.join(", ")) },
+    )
 }
 
 /// Every policy over all cells.

@@ -13,7 +13,7 @@
 
 use rayon::prelude::*;
 use std::sync::atomic::AtomicBool;
-use wattwise_advice::compare::{Options, compare};
+use wattwise_advice::compare::{CompareOptions, compare};
 use wattwise_advice::result::Comparison;
 use wattwise_advice::rule::{Goal, Rule};
 use wattwise_figure::Random;
@@ -64,7 +64,7 @@ fn compared(machine: &MachineModel, workload: &Workload, texts: &[String]) -> Op
         detail: false,
         budget: wattwise_figure::Budget::default(),
     };
-    let options = Options {
+    let options = CompareOptions {
         rule: Rule { goal: Goal::Energy, max_slowdown: f64::INFINITY },
         replicas: 64,
         reference: &policies[0],

@@ -12,7 +12,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
-use wattwise_advice::compare::{Options, compare};
+use wattwise_advice::compare::{CompareOptions, compare};
 use wattwise_advice::itself::itself;
 use wattwise_advice::result::PolicyResult;
 use wattwise_advice::rule::Rule;
@@ -200,7 +200,7 @@ fn one(case: &Case, tally: &mut Tally) -> Result<(), String> {
         }
     }
     let stop = AtomicBool::new(false);
-    let options = Options {
+    let options = CompareOptions {
         rule: Rule::default(),
         replicas: REPLICAS,
         reference: &case.reference,

@@ -12,6 +12,8 @@ use wattwise_model::workload::{ClockOrigin, ForegroundOrigin, MemoryShare, Workl
 const MOST_NEARLY: usize = 2;
 /// They are within it in at least this share of the replicas.
 const NEARLY: f64 = 0.5;
+/// Medians of two of these that differ by no more than this share are the same.
+const SAME: f64 = 0.001;
 
 /// What an answer is made of.
 pub(crate) struct Answered<'a> {
@@ -90,6 +92,9 @@ fn nearly(a: &Answered<'_>, chosen: usize) -> Vec<Nearly> {
     };
     let mut found: Vec<usize> = (0..a.results.len()).filter(is_nearly).collect();
     found.sort_by(|&x, &y| median(x).total_cmp(&median(y)));
+    // Two limits between the same levels of most cores are one suggestion.
+    let same_share = |x: usize, y: usize| a.results[x].within_share == a.results[y].within_share;
+    found.dedup_by(|y, x| same_share(*x, *y) && median(*y) < median(*x) * (1.0 + SAME));
     let named = |&p: &usize| Nearly {
         policy: a.results[p].policy.clone(),
         within_share: a.results[p].within_share,
@@ -101,7 +106,9 @@ fn nearly(a: &Answered<'_>, chosen: usize) -> Vec<Nearly> {
 fn text(a: &Answered<'_>, chosen: usize, tied: &[String], nearly: &[Nearly]) -> String {
     let reference = a.choice.reference;
     let (own, against) = (&a.results[chosen], &a.results[reference]);
-    let best = a.tried.map_or_else(|| "Best".to_owned(), |n| format!("Best of {n} tried"));
+    // What others may equal is not called the best.
+    let best = if tied.is_empty() { "Best" } else { "Recommended" };
+    let best = a.tried.map_or_else(|| best.to_owned(), |n| format!("{best} of {n} tried"));
     let mut text = match (chosen == reference, a.results.len()) {
         (_, 1) => return format!("{} is the only policy: there is nothing to choose.", own.policy),
         (true, _) if tied.is_empty() && nearly.is_empty() => {

@@ -99,7 +99,7 @@ fn parts(text: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judge::{Kept, Sample};
+    use crate::judge::{Sample, TimeStanding};
     use crate::responses::Waits;
     use crate::result::Responses;
     use crate::ties::{self, Candidate};
@@ -121,7 +121,7 @@ mod tests {
             others: Waits::default(),
             late: Vec::new(),
         };
-        let kept = Kept {
+        let kept = TimeStanding {
             admissible: true,
             surely: true,
             responses: None,

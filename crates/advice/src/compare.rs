@@ -5,9 +5,9 @@
 //! of being best. [`search_best`] tries limits beside the policies that it is given (`search`).
 
 pub use crate::error::CompareError;
-pub use crate::options::{Options, PolicyDetail};
+pub use crate::options::{CompareOptions, PolicyDetail, REPLICAS};
 
-use crate::conclude::{Found, Second, conclude};
+use crate::conclude::{Findings, Second, conclude};
 use crate::field::field;
 use crate::judge::{self, cost};
 use crate::result::Comparison;
@@ -22,7 +22,7 @@ use wattwise_replay::job::ReplayJob;
 /// When the machine's idle policy does not exist, the work has no foreground or no end, or is not the same.
 pub fn compare(
     job: &ReplayJob<'_>,
-    options: &Options<'_>,
+    options: &CompareOptions<'_>,
 ) -> Result<(Comparison, Vec<PolicyDetail>), CompareError> {
     compare_from(job, options, 1)
 }
@@ -33,7 +33,7 @@ pub fn compare(
 /// As [`compare`].
 pub fn compare_from(
     job: &ReplayJob<'_>,
-    options: &Options<'_>,
+    options: &CompareOptions<'_>,
     first: u64,
 ) -> Result<(Comparison, Vec<PolicyDetail>), CompareError> {
     let counter = AtomicUsize::new(0);
@@ -43,7 +43,7 @@ pub fn compare_from(
     let stopped = || options.stop.load(Ordering::Relaxed);
     let numbers = first..first.saturating_add(options.replicas);
     let field = field(&runs, numbers, judged.kind, &stopped)?;
-    conclude(Found::all(&runs, (nominal, judged), field), options, &Second::NONE)
+    conclude(Findings::all(&runs, (nominal, judged), field), options, &Second::NONE)
 }
 
 /// Compares the policies of a job, and beside them limits on their speed and on C-states: those of the limits that come near to
@@ -56,7 +56,7 @@ pub fn compare_from(
 /// As [`compare`].
 pub fn search_best(
     job: &ReplayJob<'_>,
-    options: &Options<'_>,
+    options: &CompareOptions<'_>,
     first: u64,
 ) -> Result<(Comparison, Vec<PolicyDetail>), CompareError> {
     if options.replicas == 0 {
@@ -86,7 +86,7 @@ pub struct OneDraw {
 /// As [`compare`].
 pub fn draws(
     job: &ReplayJob<'_>,
-    options: &Options<'_>,
+    options: &CompareOptions<'_>,
     first: u64,
 ) -> Result<Vec<Vec<OneDraw>>, CompareError> {
     let runs = Runs::new(job, (options.reference, options.rule), &|| {})?;

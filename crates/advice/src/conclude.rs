@@ -5,11 +5,11 @@ use crate::choice::{Choice, choose};
 use crate::deciding::deciding;
 use crate::describe::{Described, inputs, workload_info};
 use crate::error::CompareError;
-use crate::field::Field;
+use crate::field::ReplicaField;
 use crate::judge::{self, Column};
-use crate::options::{Options, PolicyDetail};
+use crate::options::{CompareOptions, PolicyDetail};
 use crate::result::{Comparison, Deciding, PolicyResult, SCHEMA};
-use crate::runs::{Ran, Replayed, Runs};
+use crate::runs::{PolicyRun, Replayed, Runs};
 use crate::ties::{self, Candidate, Standing};
 use crate::time::Judged;
 use wattwise_model::machine::Drawn;
@@ -23,7 +23,7 @@ const BACK: usize = 3;
 const CHOICES: usize = 4;
 
 /// All that is known of the policies when the answer is made.
-pub(crate) struct Found<'r, 'a, 'j> {
+pub(crate) struct Findings<'r, 'a, 'j> {
     /// All policies.
     pub(crate) runs: &'r Runs<'a, 'j>,
     /// All of them in the nominal model.
@@ -45,13 +45,13 @@ pub(crate) struct Found<'r, 'a, 'j> {
     pub(crate) confirmed: Vec<usize>,
 }
 
-impl<'r, 'a, 'j> Found<'r, 'a, 'j> {
+impl<'r, 'a, 'j> Findings<'r, 'a, 'j> {
     /// Policies that all ran in the same replicas; without any, in the nominal model alone.
     pub(crate) fn all(
         runs: &'r Runs<'a, 'j>,
         (nominal, judged): (Replayed, Judged),
-        mut field: Field,
-    ) -> Found<'r, 'a, 'j> {
+        mut field: ReplicaField,
+    ) -> Findings<'r, 'a, 'j> {
         if field.draws.is_empty() {
             field.columns =
                 judge::samples(runs, &nominal, judged.kind).into_iter().map(|s| vec![s]).collect();
@@ -59,7 +59,7 @@ impl<'r, 'a, 'j> Found<'r, 'a, 'j> {
         let columns = judge::columns(runs, field.columns, judged.kind);
         let (raced_out, instead_of) = (vec![false; columns.len()], vec![None; columns.len()]);
         let in_race = vec![None; columns.len()];
-        Found {
+        Findings {
             runs,
             nominal,
             judged,
@@ -136,7 +136,7 @@ impl<'r, 'a, 'j> Found<'r, 'a, 'j> {
         (0..self.columns.len()).map(result).collect()
     }
 
-    fn choice<'s>(&'s self, standing: &'s Standing, options: &'s Options<'_>) -> Choice<'s> {
+    fn choice<'s>(&'s self, standing: &'s Standing, options: &'s CompareOptions<'_>) -> Choice<'s> {
         Choice {
             policies: &self.runs.policies,
             columns: &self.columns,
@@ -148,7 +148,7 @@ impl<'r, 'a, 'j> Found<'r, 'a, 'j> {
     }
 
     fn details(&self) -> Vec<PolicyDetail> {
-        let detail = |(p, ran): (&PolicySpec, &Ran)| PolicyDetail {
+        let detail = |(p, ran): (&PolicySpec, &PolicyRun)| PolicyDetail {
             policy: p.text.clone(),
             timeline: ran.timeline.clone().unwrap_or_default(),
             wake_histogram: ran.own.wake_latency.iter().collect(),
@@ -178,8 +178,8 @@ type Settled = (Vec<Candidate>, Standing, Option<usize>);
 
 /// Chooses, and runs the choice in other replicas, until one keeps the limit of time there.
 fn settle(
-    found: &mut Found<'_, '_, '_>,
-    options: &Options<'_>,
+    found: &mut Findings<'_, '_, '_>,
+    options: &CompareOptions<'_>,
     second: &Second<'_>,
 ) -> Result<Settled, CompareError> {
     let (mut choices, mut looks) = (0..CHOICES, 0..LOOKS_BACK);
@@ -213,8 +213,8 @@ fn settle(
 
 /// The result.
 pub(crate) fn conclude(
-    mut found: Found<'_, '_, '_>,
-    options: &Options<'_>,
+    mut found: Findings<'_, '_, '_>,
+    options: &CompareOptions<'_>,
     second: &Second<'_>,
 ) -> Result<(Comparison, Vec<PolicyDetail>), CompareError> {
     let (candidates, mut standing, chosen) = settle(&mut found, options, second)?;

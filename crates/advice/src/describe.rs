@@ -1,9 +1,9 @@
 //! From samples and verdicts to the figures of the result.
 
 use crate::answer;
-use crate::judge::{Column, Kept, Sample, minus};
+use crate::judge::{Column, Sample, TimeStanding, minus};
 use crate::result::*;
-use crate::runs::Ran;
+use crate::runs::PolicyRun;
 use wattwise_model::machine::Confidence;
 use wattwise_model::workload::{Program, Task, Workload};
 use wattwise_policy::chosen::IdleSpec;
@@ -15,7 +15,7 @@ use wattwise_sim::outcome::{Energy, Outcome};
 pub(crate) struct Described<'a> {
     pub(crate) policy: &'a PolicySpec,
     /// Its nominal run and figures, and the reference's figures there.
-    pub(crate) nominal: &'a Ran,
+    pub(crate) nominal: &'a PolicyRun,
     pub(crate) nominal_samples: (&'a Sample, &'a Sample),
     /// Its figures in the replicas.
     pub(crate) column: &'a Column,
@@ -27,6 +27,26 @@ pub(crate) struct Described<'a> {
     /// Where it stands among those that were not raced out.
     pub(crate) best_share: f64,
     pub(crate) tied: bool,
+}
+
+/// Response times beside the reference's `base` in the replicas that the others ran in.
+fn beside(own: &Responses, base: &Responses) -> Responses {
+    let mut own = own.clone();
+    let factor = |now: f64, then: f64| if then > 0.0 { now / then } else { 1.0 };
+    let all = factor(base.waiting_s, own.reference_waiting_s);
+    (own.waiting_s, own.reference_waiting_s) = (own.waiting_s * all, own.reference_waiting_s * all);
+    for kind in &mut own.kinds {
+        let Some(same) = kind.like(&base.kinds) else { continue };
+        // One factor for the whole distribution, so that its quantiles stay in order: the reference's tail says nothing of that
+        // of a policy which may have none.
+        let shift = same.p50_s.zip(kind.reference_p50_s).map_or(1.0, |(now, then)| factor(now, then));
+        (kind.p50_s, kind.p95_s) = (kind.p50_s.map(|s| s * shift), kind.p95_s.map(|s| s * shift));
+        (kind.reference_p50_s, kind.reference_p95_s) = (same.p50_s, same.p95_s);
+        let waiting = factor(same.waiting_s, kind.reference_waiting_s);
+        kind.waiting_s *= waiting;
+        kind.reference_waiting_s *= waiting;
+    }
+    own
 }
 
 impl Described<'_> {
@@ -50,28 +70,8 @@ impl Described<'_> {
         }))
     }
 
-    /// Response times beside the reference's in the replicas that the others ran in.
-    fn rebased(&self, own: &Responses, of: impl Fn(&Kept) -> Option<&Responses>) -> Responses {
-        let Some(base) = self.base.and_then(|base| of(&base.kept)) else { return own.clone() };
-        let mut own = own.clone();
-        let factor = |now: f64, then: f64| if then > 0.0 { now / then } else { 1.0 };
-        let all = factor(base.waiting_s, own.reference_waiting_s);
-        (own.waiting_s, own.reference_waiting_s) = (own.waiting_s * all, own.reference_waiting_s * all);
-        for kind in &mut own.kinds {
-            let Some(same) = kind.like(&base.kinds) else { continue };
-            let scaled = |own: &mut Option<f64>, then: &mut Option<f64>, now: Option<f64>| {
-                if let (Some(before), Some(now)) = (*then, now) {
-                    *own = own.map(|s| s * factor(now, before));
-                    *then = Some(now);
-                }
-            };
-            scaled(&mut kind.p50_s, &mut kind.reference_p50_s, same.p50_s);
-            scaled(&mut kind.p95_s, &mut kind.reference_p95_s, same.p95_s);
-            let waiting = factor(same.waiting_s, kind.reference_waiting_s);
-            kind.waiting_s *= waiting;
-            kind.reference_waiting_s *= waiting;
-        }
-        own
+    fn rebased(&self, own: &Responses, of: impl Fn(&TimeStanding) -> Option<&Responses>) -> Responses {
+        self.base.and_then(|base| of(&base.kept)).map_or_else(|| own.clone(), |base| beside(own, base))
     }
 
     /// The policy's entry of the result.
@@ -239,5 +239,39 @@ pub(crate) fn inputs(job: &ReplayJob<'_>, idle: &IdleSpec, reference: &Outcome) 
             known.chain(late(job.workload, reference)).collect()
         },
         version: env!("CARGO_PKG_VERSION").to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(own: [f64; 2], reference: [f64; 2]) -> KindResponses {
+        KindResponses {
+            kind: "page".into(),
+            p50_s: Some(own[0]),
+            p95_s: Some(own[1]),
+            reference_p50_s: Some(reference[0]),
+            reference_p95_s: Some(reference[1]),
+            waiting_s: 1.0,
+            reference_waiting_s: 1.0,
+            ..KindResponses::default()
+        }
+    }
+
+    /// In other replicas the reference has a shorter tail: a policy without one keeps its quantiles in order, and the reference's
+    /// are those of all rows.
+    #[test]
+    fn rebased_quantiles_stay_in_order() {
+        let with = |kind| Responses { kinds: vec![kind], ..Responses::default() };
+        let own = with(kind([2.6, 2.7], [2.1, 5.9]));
+        let base = with(kind([2.0, 5.0], [2.0, 5.0]));
+        let told = &beside(&own, &base).kinds[0];
+        let [p50, p95] = [told.p50_s, told.p95_s].map(Option::unwrap);
+        assert!(
+            (p50 - 2.6 * 2.0 / 2.1).abs() < 1e-12 && (p95 - 2.7 * 2.0 / 2.1).abs() < 1e-12,
+            "{p50} {p95}"
+        );
+        assert_eq!((told.reference_p50_s, told.reference_p95_s), (Some(2.0), Some(5.0)));
     }
 }

@@ -7,7 +7,7 @@ use crate::error::CompareError;
 use crate::judge::{self, Judge, Sample};
 use crate::replicas::Replica;
 use crate::rule::Rule;
-use crate::runs::{Ran, Runs};
+use crate::runs::{PolicyRun, Runs};
 use crate::time::TimeKind;
 use wattwise_replay::job::ReplayJob;
 use wattwise_replay::spec::PolicySpec;
@@ -20,15 +20,15 @@ pub struct Each<'a> {
 }
 
 /// One draw, and the reference policy in it.
-pub struct Draw {
+pub struct ReplicaDraw {
     replica: Replica,
-    reference: Ran,
-    figures: Figures,
+    reference: PolicyRun,
+    figures: DrawFigures,
 }
 
 /// What a policy came to in one draw.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Figures {
+pub struct DrawFigures {
     /// From the release of the foreground to its end, in s.
     pub elapsed_s: f64,
     /// Energy over that time, in J.
@@ -71,18 +71,18 @@ impl<'a> Each<'a> {
     ///
     /// # Errors
     /// The work does not end under it.
-    pub fn draw(&self, number: u64) -> Result<Draw, CompareError> {
+    pub fn draw(&self, number: u64) -> Result<ReplicaDraw, CompareError> {
         let replica = self.runs.draw(number)?;
         let reference = self.runs.run(&replica.circumstances(), self.reference, None, false)?;
         let figures = self.figures(&replica, &reference, &reference);
-        Ok(Draw { replica, reference, figures })
+        Ok(ReplicaDraw { replica, reference, figures })
     }
 
     /// What a policy comes to in a draw.
     ///
     /// # Errors
     /// The work does not end under it, or is not the same.
-    pub fn run(&self, draw: &Draw, policy: &PolicySpec) -> Result<Figures, CompareError> {
+    pub fn run(&self, draw: &ReplicaDraw, policy: &PolicySpec) -> Result<DrawFigures, CompareError> {
         if policy.text == self.reference.text {
             return Ok(draw.figures);
         }
@@ -92,7 +92,7 @@ impl<'a> Each<'a> {
         Ok(self.figures(&draw.replica, &draw.reference, &ran))
     }
 
-    fn figures(&self, replica: &Replica, reference: &Ran, ran: &Ran) -> Figures {
+    fn figures(&self, replica: &Replica, reference: &PolicyRun, ran: &PolicyRun) -> DrawFigures {
         // What is above the idle machine is not shown, so the idle machine is not run.
         let judge = Judge {
             runs: &self.runs,
@@ -104,7 +104,7 @@ impl<'a> Each<'a> {
         let sample: Sample = judge.sample(ran);
         let standard = judge.sample(reference);
         let time = judge::time_alone(&self.runs, &sample, &standard, self.kind);
-        Figures {
+        DrawFigures {
             elapsed_s: sample.elapsed_s,
             energy_j: sample.own_j,
             window_energy_j: sample.energy_j,
@@ -115,9 +115,9 @@ impl<'a> Each<'a> {
     }
 }
 
-impl Draw {
+impl ReplicaDraw {
     /// What the reference policy came to.
-    pub fn reference(&self) -> &Figures {
+    pub fn reference(&self) -> &DrawFigures {
         &self.figures
     }
 }

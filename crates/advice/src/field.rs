@@ -8,7 +8,7 @@ use std::ops::Range;
 use wattwise_model::machine::Drawn;
 
 /// All policies in several replicas.
-pub(crate) struct Field {
+pub(crate) struct ReplicaField {
     /// By policy, the samples by replica.
     pub(crate) columns: Vec<Vec<Sample>>,
     /// By replica, what was drawn.
@@ -21,11 +21,11 @@ pub(crate) fn field(
     numbers: Range<u64>,
     kind: TimeKind,
     stopped: &(dyn Fn() -> bool + Sync),
-) -> Result<Field, CompareError> {
+) -> Result<ReplicaField, CompareError> {
     let one = |number| runs.replica(number).map(|r| (judge::samples(runs, &r, kind), r.replica.into_drawn()));
     let replicas: Vec<(Vec<Sample>, Vec<Drawn>)> =
         wattwise_threads::filter_map::<_, _, _, Result<_, _>>(numbers, |n| (!stopped()).then(|| one(n)))?;
-    let mut field = Field { columns: vec![Vec::new(); runs.policies.len()], draws: Vec::new() };
+    let mut field = ReplicaField { columns: vec![Vec::new(); runs.policies.len()], draws: Vec::new() };
     for (samples, drawn) in replicas {
         field.columns.iter_mut().zip(samples).for_each(|(column, sample)| column.push(sample));
         field.draws.push(drawn);

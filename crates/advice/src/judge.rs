@@ -11,10 +11,10 @@
 
 use crate::limit;
 use crate::missed::{self, Late};
-use crate::responses::{Against, LEAST_REPLICAS, Verdict, Waits};
+use crate::responses::{Against, LEAST_REPLICAS, ResponsesVerdict, Waits};
 use crate::result::{MissedTask, Responses};
 use crate::rule::Goal;
-use crate::runs::{Begun, Ran, Replayed, Runs};
+use crate::runs::{PolicyRun, ReferenceRun, Replayed, Runs};
 use crate::ties::{SURE, share};
 use crate::time::{TimeKind, makespan_ns};
 use wattwise_model::workload::Recorded;
@@ -68,27 +68,27 @@ pub(crate) fn cost(s: &Sample, goal: Goal) -> f64 {
 pub(crate) struct Judge<'a> {
     pub(crate) runs: &'a Runs<'a, 'a>,
     pub(crate) with: Circumstances<'a>,
-    pub(crate) reference: &'a Ran,
+    pub(crate) reference: &'a PolicyRun,
     pub(crate) kind: TimeKind,
     pub(crate) idle_w: f64,
 }
 
 impl<'a> Judge<'a> {
     /// Of a replica in which the reference has run.
-    pub(crate) fn of(runs: &'a Runs<'a, 'a>, begun: &'a Begun, kind: TimeKind) -> Judge<'a> {
+    pub(crate) fn of(runs: &'a Runs<'a, 'a>, begun: &'a ReferenceRun, kind: TimeKind) -> Judge<'a> {
         let with = begun.replica.circumstances();
         Judge { runs, with, reference: &begun.reference, kind, idle_w: begun.idle_w }
     }
 
     /// The figures of a run; response times are judged later, over all replicas.
-    pub(crate) fn sample(&self, ran: &Ran) -> Sample {
+    pub(crate) fn sample(&self, ran: &PolicyRun) -> Sample {
         let work = &ran.own.work;
         let done_ns = work.done_ns.unwrap_or(ran.own.elapsed_ns);
         let span_ns = makespan_ns(work).unwrap_or(done_ns.saturating_sub(work.released_ns));
         let elapsed_s = span_ns as f64 * 1e-9;
         let base_s = makespan_ns(&self.reference.own.work).unwrap_or(span_ns) as f64 * 1e-9;
         let late = missed::late(self.with.workload, ran.foreground());
-        let missed = |ran: &Ran| missed::overall(&missed::late(self.with.workload, ran.foreground()));
+        let missed = |ran: &PolicyRun| missed::overall(&missed::late(self.with.workload, ran.foreground()));
         let (time, base) = match self.kind {
             TimeKind::Makespan => (elapsed_s, base_s),
             TimeKind::Response => (0.0, 0.0),
@@ -118,7 +118,7 @@ impl<'a> Judge<'a> {
     }
 
     /// Responses of the foreground: of makespan work those of groups that have no end.
-    fn waits(&self, ran: &Ran) -> Waits {
+    fn waits(&self, ran: &PolicyRun) -> Waits {
         let of = |t: usize| match self.kind {
             TimeKind::Makespan => self.runs.endless[t],
             TimeKind::Response | TimeKind::Deadlines => self.with.workload.tasks[t].is_foreground(),
@@ -127,7 +127,7 @@ impl<'a> Judge<'a> {
     }
 
     /// Responses of the background.
-    fn others(&self, ran: &Ran) -> Waits {
+    fn others(&self, ran: &PolicyRun) -> Waits {
         let of = |t: usize| !self.with.workload.tasks[t].is_foreground();
         Waits::new(ran.window(), self.reference.window(), &self.runs.names, of)
     }
@@ -156,7 +156,7 @@ pub(crate) fn samples(runs: &Runs<'_, '_>, replayed: &Replayed, kind: TimeKind) 
 
 /// One policy's standing against the limit of time, over all replicas.
 #[derive(Clone, Debug)]
-pub(crate) struct Kept {
+pub(crate) struct TimeStanding {
     /// Whether it may be chosen.
     pub(crate) admissible: bool,
     /// Whether it would keep the limit in other replicas as well.
@@ -173,7 +173,7 @@ pub(crate) struct Kept {
 pub(crate) struct Column {
     pub(crate) own: Vec<Sample>,
     pub(crate) reference: Vec<Sample>,
-    pub(crate) kept: Kept,
+    pub(crate) kept: TimeStanding,
 }
 
 /// The columns of a field, in the order of the policies.
@@ -249,22 +249,27 @@ impl Column {
 }
 
 /// A policy held against another, over all replicas.
-struct Held {
+struct HeldPolicy {
     admissible: bool,
     surely: bool,
     /// By replica, seen by itself.
     within: Vec<bool>,
-    verdict: Option<Verdict>,
+    verdict: Option<ResponsesVerdict>,
     missed: Vec<MissedTask>,
 }
 
-impl Held {
-    fn new(runs: &Runs<'_, '_>, (own, against): (&[Sample], &[Sample]), limit: f64, kind: TimeKind) -> Held {
+impl HeldPolicy {
+    fn new(
+        runs: &Runs<'_, '_>,
+        (own, against): (&[Sample], &[Sample]),
+        limit: f64,
+        kind: TimeKind,
+    ) -> HeldPolicy {
         let judged = kind != TimeKind::Makespan || runs.endless.contains(&true);
         let verdict = judged.then(|| responses(runs, (own, against), |s| &s.waits, limit));
         let missed = missed::missed(&late(own), &late(against), &runs.workload);
         let enough = own.len() >= LEAST_REPLICAS;
-        let responsive = |v: &Verdict| !v.responses.slower && (enough || v.unnoticed);
+        let responsive = |v: &ResponsesVerdict| !v.responses.slower && (enough || v.unnoticed);
         let on_time = verdict.as_ref().is_none_or(responsive) && !missed.iter().any(|m| m.slower);
         let most = 1.0 + limit;
         let done = |(own, against): (&Sample, &Sample)| {
@@ -276,11 +281,11 @@ impl Held {
         let surely = limit::surely_within(&within) && excess <= most;
         let of_responses = verdict.iter().flat_map(|v| &v.within);
         within.iter_mut().zip(of_responses).for_each(|(within, responses)| *within &= responses);
-        Held { admissible, surely, within, verdict, missed }
+        HeldPolicy { admissible, surely, within, verdict, missed }
     }
 
     /// What keeps the limit against this and against another that either of two allows.
-    fn and_either(&mut self, one: &Held, other: &Held) {
+    fn and_either(&mut self, one: &HeldPolicy, other: &HeldPolicy) {
         self.admissible &= one.admissible || other.admissible;
         self.surely &= one.surely || other.surely;
         let either = one.within.iter().zip(&other.within).map(|(one, other)| *one || *other);
@@ -294,7 +299,7 @@ fn responses(
     (own, against): (&[Sample], &[Sample]),
     of: fn(&Sample) -> &Waits,
     limit: f64,
-) -> Verdict {
+) -> ResponsesVerdict {
     let own: Vec<&Waits> = own.iter().map(of).collect();
     let against: Vec<&Waits> = against.iter().map(of).collect();
     Against::new(&own, &against, &runs.names, limit).verdict()
@@ -302,13 +307,13 @@ fn responses(
 
 /// Judges one policy over all replicas against the reference and the standards, and completes its samples: response times take
 /// all of them.
-fn keep(runs: &Runs<'_, '_>, own: &mut [Sample], reference: &Reference, kind: TimeKind) -> Kept {
+fn keep(runs: &Runs<'_, '_>, own: &mut [Sample], reference: &Reference, kind: TimeKind) -> TimeStanding {
     let limit = runs.rule.max_slowdown;
-    let mut held = Held::new(runs, (own, &reference.raw), limit, kind);
+    let mut held = HeldPolicy::new(runs, (own, &reference.raw), limit, kind);
     if held.admissible && !reference.standards.is_empty() {
-        let no_slower = Held::new(runs, (own, &reference.raw), 0.0, kind);
+        let no_slower = HeldPolicy::new(runs, (own, &reference.raw), 0.0, kind);
         for standard in &reference.standards {
-            let of_standard = Held::new(runs, (own, standard), limit, kind);
+            let of_standard = HeldPolicy::new(runs, (own, standard), limit, kind);
             held.and_either(&of_standard, &no_slower);
         }
     }
@@ -319,7 +324,7 @@ fn keep(runs: &Runs<'_, '_>, own: &mut [Sample], reference: &Reference, kind: Ti
             (own.time, own.time_ratio) = verdict.waiting[replica];
         }
     }
-    Kept {
+    TimeStanding {
         admissible: held.admissible,
         surely: held.surely,
         responses: held.verdict.map(|v| v.responses),
@@ -335,7 +340,7 @@ fn late(samples: &[Sample]) -> Vec<&[Late]> {
 /// Energy of the background that this policy has left undone by the end of the window and the reference has not, or the
 /// other way round: jobs in flight count whole. At the run's own energy a cycle since the release, so what is given back
 /// for work that the reference has not done is at most what the cores drew while executing.
-fn undone_j(ran: &Ran, reference: &Ran) -> f64 {
+fn undone_j(ran: &PolicyRun, reference: &PolicyRun) -> f64 {
     if !(ran.within_window && reference.within_window) {
         return 0.0;
     }

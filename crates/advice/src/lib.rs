@@ -15,8 +15,10 @@
 //! | `choice` | which of the policies that show no clear difference is recommended |
 //! | `describe` | the figures of one policy |
 //! | `rule`, `options` | what to minimise; how to compare |
-//! | `deciding`, `sensitivity`, `measurable` | which uncertain figures decide, and how they can be measured |
+//! | `deciding`, `sensitivity` | which uncertain figures decide |
+//! | `measurable`, `figure_words` | how such a figure can be measured, and its name in words |
 //! | `answer`, `say`, `words` | the answer, figures and policies in words |
+//! | `columns` | the columns of a comparison, for CSV, pages, screens and Python |
 //! | `result` | what is told, as JSON |
 //! | `mix` | several works as one day |
 //! | `summary` | several comparisons as one |
@@ -31,6 +33,7 @@
 
 pub mod answer;
 mod choice;
+pub mod columns;
 pub mod compare;
 mod conclude;
 mod deciding;
@@ -38,6 +41,7 @@ mod describe;
 pub mod each;
 mod error;
 mod field;
+pub mod figure_words;
 mod groups;
 pub mod itself;
 mod judge;

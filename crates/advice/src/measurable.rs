@@ -168,16 +168,36 @@ const WAYS: &[Way] = &[
     },
 ];
 
+/// A figure's path in parts: `kind.P.speeds.2900.busy_w`.
+pub(crate) struct FigurePath<'a> {
+    /// The first: `kind`, `package`.
+    pub(crate) room: &'a str,
+    /// The kind of core, where it is a kind's.
+    pub(crate) kind: Option<&'a str>,
+    /// What follows: `speeds`, `2900`, `busy_w`. A kind's name may be that of a table, so that it is not among them.
+    pub(crate) inner: Vec<&'a str>,
+}
+
+impl<'a> FigurePath<'a> {
+    pub(crate) fn new(what: &'a str) -> FigurePath<'a> {
+        let mut parts = what.split('.');
+        let room = parts.next().unwrap_or_default();
+        let kind = if room == "kind" { parts.next() } else { None };
+        FigurePath { room, kind, inner: parts.collect() }
+    }
+
+    /// Whether it is in this room and table (any table where none is named), and ends in one of the keys.
+    pub(crate) fn is(&self, room: &str, table: &str, keys: &[&str]) -> bool {
+        self.room == room
+            && (table.is_empty() || self.inner.first() == Some(&table))
+            && self.inner.last().is_some_and(|key| keys.contains(key))
+    }
+}
+
 /// How the figure of this path can be measured; none for what is no figure of a machine.
 pub fn measurable(what: &str) -> Option<&'static str> {
-    let parts: Vec<&str> = what.split('.').collect();
-    let (room, key) = (*parts.first()?, *parts.last()?);
-    // A kind's name may be that of a table, so that it does not count.
-    let inner = parts.get(if room == "kind" { 2 } else { 1 }..).unwrap_or_default();
-    let fits = |w: &&Way| {
-        w.room == room && w.keys.contains(&key) && (w.table.is_empty() || inner.first() == Some(&w.table))
-    };
-    WAYS.iter().find(fits).map(|w| w.by)
+    let path = FigurePath::new(what);
+    WAYS.iter().find(|w| path.is(w.room, w.table, w.keys)).map(|w| w.by)
 }
 
 #[cfg(test)]

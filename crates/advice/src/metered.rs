@@ -5,6 +5,7 @@
 
 use crate::error::CompareError;
 use crate::replicas::Replica;
+use wattwise_model::machine::MachineModel;
 use wattwise_model::workload::Workload;
 use wattwise_policy::chosen::IdleSpec;
 use wattwise_replay::job::{ReplayJob, limit_ns, simulate};
@@ -62,6 +63,13 @@ impl Metering {
         [&mut m.rest_w, &mut m.busy_w, &mut m.high_w, &mut m.asleep_less_w]
             .into_iter()
             .for_each(|w| *w *= memory);
+        self
+    }
+
+    /// The same on a machine that was changed after it was drawn.
+    #[must_use]
+    pub fn changed(mut self, change: impl FnOnce(&mut MachineModel)) -> Metering {
+        change(self.0.machine_mut());
         self
     }
 

@@ -12,7 +12,7 @@ use wattwise_figure::Random;
 use wattwise_model::workload::Workload;
 use wattwise_sim::outcome::Period;
 
-use crate::responses::Seen;
+use crate::responses::ResponsesSeen;
 
 /// A rise of the missed share by this much is a policy's fault.
 const RISE: f64 = 0.01;
@@ -40,7 +40,7 @@ pub struct Late {
 }
 
 /// The lateness of each foreground task that has deadlines or sleeps to absolute times.
-pub(crate) fn late(workload: &Workload, seen: Seen<'_>) -> Vec<Late> {
+pub(crate) fn late(workload: &Workload, seen: ResponsesSeen<'_>) -> Vec<Late> {
     let tasks = workload.tasks.iter().enumerate().filter(|(_, t)| t.is_foreground());
     let one = |(t, task): (usize, &wattwise_model::workload::Task)| {
         let (of, late) = match task.deadline_ns {
@@ -70,7 +70,7 @@ fn rhythm(periods: &[Period]) -> (usize, usize) {
 }
 
 /// How often a task was late in each replica, under the policy and under the reference policy.
-struct Task {
+struct LateTask {
     task: u32,
     own: Vec<Late>,
     reference: Vec<Late>,
@@ -85,14 +85,14 @@ fn share(of: &[Late], weights: impl Fn(usize) -> u32) -> f64 {
     if all > 0.0 { sum(|l| l.late) / all } else { 0.0 }
 }
 
-impl Task {
-    fn new(task: u32, own: &[&[Late]], reference: &[&[Late]]) -> Task {
+impl LateTask {
+    fn new(task: u32, own: &[&[Late]], reference: &[&[Late]]) -> LateTask {
         let find = |side: &[&[Late]]| -> Vec<Late> {
             side.iter()
                 .map(|late| late.iter().find(|l| l.task == task).copied().unwrap_or_default())
                 .collect()
         };
-        Task { task, own: find(own), reference: find(reference) }
+        LateTask { task, own: find(own), reference: find(reference) }
     }
 
     fn is_judged(&self) -> bool {
@@ -124,7 +124,7 @@ pub(crate) fn missed(own: &[&[Late]], reference: &[&[Late]], workload: &Workload
     let mut tasks: Vec<u32> = reference.iter().chain(own).flat_map(|l| l.iter().map(|l| l.task)).collect();
     tasks.sort_unstable();
     tasks.dedup();
-    let judged = tasks.into_iter().map(|t| Task::new(t, own, reference)).filter(Task::is_judged);
+    let judged = tasks.into_iter().map(|t| LateTask::new(t, own, reference)).filter(LateTask::is_judged);
     let name = |t: u32| workload.tasks.get(t as usize).map_or_else(String::new, |t| t.name.clone());
     judged
         .map(|t| MissedTask {

@@ -5,11 +5,11 @@
 //! uncertain figures, so the mix is drawn as a whole.
 
 use crate::choice::{Choice, choose};
-use crate::conclude::{Found, Second, conclude};
+use crate::conclude::{Findings, Second, conclude};
 use crate::error::CompareError;
 use crate::field::field;
 use crate::judge::Column;
-use crate::options::{Options, PolicyDetail};
+use crate::options::{CompareOptions, PolicyDetail};
 use crate::result::{AgainstReference, Comparison, Interval};
 use crate::runs::Runs;
 use crate::search;
@@ -99,7 +99,7 @@ pub struct MixAnswer {
 }
 
 /// What ran in one work.
-struct Ran<'r, 'a, 'j> {
+struct MixRun<'r, 'a, 'j> {
     runs: &'r Runs<'a, 'j>,
     columns: Vec<Column>,
     weight: f64,
@@ -115,7 +115,7 @@ pub type Mixed = (Vec<(Comparison, Vec<PolicyDetail>)>, Option<Mix>);
 /// As [`compare`](crate::compare::compare()).
 pub fn compare_mix(
     works: &[MixWork<'_, '_>],
-    options: &Options<'_>,
+    options: &CompareOptions<'_>,
     searched: bool,
 ) -> Result<Mixed, CompareError> {
     if works.is_empty() {
@@ -147,9 +147,9 @@ pub fn compare_mix(
     for (runs, &weight) in all.iter().zip(&weights) {
         let (nominal, judged) = runs.nominal()?;
         let field = field(runs, first..first.saturating_add(options.replicas), judged.kind, &stopped)?;
-        let mut found = Found::all(runs, (nominal, judged), field);
+        let mut found = Findings::all(runs, (nominal, judged), field);
         found.searched = tried.is_some();
-        ran.push(Ran { runs, columns: found.columns.clone(), weight });
+        ran.push(MixRun { runs, columns: found.columns.clone(), weight });
         comparisons.push(conclude(found, options, &Second::NONE)?);
         if stopped() {
             break;
@@ -160,7 +160,7 @@ pub fn compare_mix(
 }
 
 /// Weighted mean power by replica; of a policy in all works.
-fn power(ran: &[Ran<'_, '_, '_>], policy: usize) -> Vec<f64> {
+fn power(ran: &[MixRun<'_, '_, '_>], policy: usize) -> Vec<f64> {
     let replicas = ran.iter().map(|r| r.columns[policy].own.len()).min().unwrap_or(0);
     let of = |replica: usize| {
         ran.iter().map(move |r| {
@@ -171,7 +171,7 @@ fn power(ran: &[Ran<'_, '_, '_>], policy: usize) -> Vec<f64> {
     (0..replicas).map(|replica| of(replica).sum()).collect()
 }
 
-fn mixed(ran: &[Ran<'_, '_, '_>], tried: Option<usize>, options: &Options<'_>) -> Mix {
+fn mixed(ran: &[MixRun<'_, '_, '_>], tried: Option<usize>, options: &CompareOptions<'_>) -> Mix {
     let Some(one) = ran.first() else { unreachable!("a mix has works") };
     let (policies, reference) = (&one.runs.policies, one.runs.reference);
     let costs: Vec<Vec<f64>> = (0..policies.len()).map(|p| power(ran, p)).collect();
@@ -195,9 +195,9 @@ fn mixed(ran: &[Ran<'_, '_, '_>], tried: Option<usize>, options: &Options<'_>) -
     let chosen = choose(&choice).unwrap_or(reference);
     let rows: Vec<MixPolicy> = (0..policies.len()).map(|p| row(ran, &costs, &standing, p)).collect();
     let answer =
-        answer(&Judged { ran, costs: &costs, standing: &standing, rows: &rows, chosen, tried }, options);
+        answer(&JudgedWork { ran, costs: &costs, standing: &standing, rows: &rows, chosen, tried }, options);
     let weight =
-        |r: &Ran<'_, '_, '_>| MixWeight { workload: r.runs.job.workload.name.clone(), weight: r.weight };
+        |r: &MixRun<'_, '_, '_>| MixWeight { workload: r.runs.job.workload.name.clone(), weight: r.weight };
     let mut sorted = rows;
     sorted.sort_by(|a, b| {
         let over = |p: &MixPolicy| !p.over_limit_in.is_empty();
@@ -207,7 +207,7 @@ fn mixed(ran: &[Ran<'_, '_, '_>], tried: Option<usize>, options: &Options<'_>) -
 }
 
 /// The policy's column in the work in which it takes longest against the reference, its time that ratio.
-fn slowest(ran: &[Ran<'_, '_, '_>], policy: usize) -> Column {
+fn slowest(ran: &[MixRun<'_, '_, '_>], policy: usize) -> Column {
     let median = |c: &Column| Interval::of(c.own.iter().map(|s| s.time_ratio)).median;
     let all = ran.iter().map(|r| &r.columns[policy]);
     let worst = all.max_by(|a, b| median(a).total_cmp(&median(b)));
@@ -225,10 +225,10 @@ fn ratios(costs: &[Vec<f64>], policy: usize, reference: usize) -> Vec<f64> {
         .collect()
 }
 
-fn row(ran: &[Ran<'_, '_, '_>], costs: &[Vec<f64>], standing: &Standing, policy: usize) -> MixPolicy {
+fn row(ran: &[MixRun<'_, '_, '_>], costs: &[Vec<f64>], standing: &Standing, policy: usize) -> MixPolicy {
     let (policies, reference) = (&ran[0].runs.policies, ran[0].runs.reference);
-    let name = |r: &Ran<'_, '_, '_>| r.runs.job.workload.name.clone();
-    let energy = |r: &Ran<'_, '_, '_>| {
+    let name = |r: &MixRun<'_, '_, '_>| r.runs.job.workload.name.clone();
+    let energy = |r: &MixRun<'_, '_, '_>| {
         let column = &r.columns[policy];
         Interval::of(column.own.iter().zip(&column.reference).map(|(own, base)| own.energy_j / base.energy_j))
     };
@@ -244,8 +244,8 @@ fn row(ran: &[Ran<'_, '_, '_>], costs: &[Vec<f64>], standing: &Standing, policy:
     }
 }
 
-struct Judged<'m> {
-    ran: &'m [Ran<'m, 'm, 'm>],
+struct JudgedWork<'m> {
+    ran: &'m [MixRun<'m, 'm, 'm>],
     costs: &'m [Vec<f64>],
     standing: &'m Standing,
     rows: &'m [MixPolicy],
@@ -253,7 +253,7 @@ struct Judged<'m> {
     tried: Option<usize>,
 }
 
-fn answer(m: &Judged<'_>, options: &Options<'_>) -> MixAnswer {
+fn answer(m: &JudgedWork<'_>, options: &CompareOptions<'_>) -> MixAnswer {
     let (policies, reference): (&[PolicySpec], usize) = (&m.ran[0].runs.policies, m.ran[0].runs.reference);
     let ratio = ratios(m.costs, m.chosen, reference);
     let against = AgainstReference {
@@ -282,7 +282,7 @@ fn answer(m: &Judged<'_>, options: &Options<'_>) -> MixAnswer {
     }
 }
 
-fn text(m: &Judged<'_>, policies: &[PolicySpec], kept: bool, against: AgainstReference) -> String {
+fn text(m: &JudgedWork<'_>, policies: &[PolicySpec], kept: bool, against: AgainstReference) -> String {
     let of = m.tried.map_or_else(String::new, |n| format!(", best of {n} tried"));
     let works = m.ran.len();
     let own = &m.rows[m.chosen];
@@ -293,15 +293,16 @@ fn text(m: &Judged<'_>, policies: &[PolicySpec], kept: bool, against: AgainstRef
     let saves = match crate::answer::change(against.ratio) {
         (text, -1) => format!("Uses {text} less energy than {reference}"),
         (text, 1) => format!("Uses {text} more energy than {reference}"),
-        (text, _) => format!("Its energy against {reference}: {text}"),
+        (text, _) => format!("Its energy against {reference}'s: {text}"),
     };
-    let worst = crate::answer::change(own.worst.energy_ratio).0;
-    let least = match own.worst.energy_ratio.median < 1.0 {
-        true => format!("it saves least in {}: {worst}", own.worst.workload),
-        false => format!("worst in {}: {worst} more", own.worst.workload),
+    let worst = &own.worst.workload;
+    let least = match crate::answer::change(own.worst.energy_ratio) {
+        (text, -1) => format!("it saves least in {worst}: {text}"),
+        (text, 1) => format!("in {worst} it uses {text} more"),
+        (text, _) => format!("its worst is {worst}: {text}"),
     };
     format!(
-        "Best over the mix of {works} works: {}{of}. {saves} and keeps the time limit in each; {least}.",
+        "Best over the mix of {works} works: {}{of}. {saves}. It keeps the time limit in each work; {least}.",
         own.policy
     )
 }

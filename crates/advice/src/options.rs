@@ -17,8 +17,11 @@ pub struct PolicyDetail {
     pub wake_histogram: Vec<(u64, u64)>,
 }
 
+/// The default number of replicas, in addition to the nominal run: of `compare`, `tune`, `ab`, `machines check` and Python.
+pub const REPLICAS: u64 = 64;
+
 /// How to compare.
-pub struct Options<'a> {
+pub struct CompareOptions<'a> {
     /// What is to be small, and how much slower a policy may be.
     pub rule: Rule,
     /// Replicas beside the nominal run; 0 for that run alone.
@@ -36,7 +39,7 @@ pub struct Options<'a> {
     pub stop: &'a AtomicBool,
 }
 
-impl Options<'_> {
+impl CompareOptions<'_> {
     /// How many runs there will be for so many policies.
     pub fn runs(&self, policies: usize) -> usize {
         (self.replicas as usize + 1) * policies

@@ -12,7 +12,7 @@ use crate::missed::{self, Late};
 use crate::replicas::Replica;
 use crate::responses::{Against, Waits};
 use crate::rule::Rule;
-use crate::runs::{Ran, Runs};
+use crate::runs::{PolicyRun, Runs};
 use crate::time::TimeKind;
 use serde::{Deserialize, Serialize};
 use wattwise_replay::job::ReplayJob;
@@ -53,7 +53,7 @@ pub struct Ratios {
 /// One replica, and the reference policy in it.
 struct Base {
     replica: Replica,
-    reference: Ran,
+    reference: PolicyRun,
     look: Look,
 }
 
@@ -193,7 +193,12 @@ fn ratio(own: f64, reference: f64) -> f64 {
     if own > 0.0 && reference > 0.0 { own / reference } else { 1.0 }
 }
 
-fn look(runs: &Runs<'_, '_>, kind: TimeKind, replica: &Replica, (ran, reference): (&Ran, &Ran)) -> Look {
+fn look(
+    runs: &Runs<'_, '_>,
+    kind: TimeKind,
+    replica: &Replica,
+    (ran, reference): (&PolicyRun, &PolicyRun),
+) -> Look {
     // What is above the idle machine is not a goal, so the idle machine is not run.
     let judge = Judge { runs, with: replica.circumstances(), reference, kind, idle_w: 0.0 };
     let sample: Sample = judge.sample(ran);

@@ -138,6 +138,16 @@ pub(crate) fn uncertain(workload: &Workload) -> Vec<UncertainInput> {
     all.into_iter().flatten().collect()
 }
 
+/// A figure of the work that was drawn, in words; none for what is no figure of the work.
+pub(crate) fn in_words(what: &str) -> Option<&'static str> {
+    match what {
+        MEMORY => Some("memory-bound share of the work"),
+        IPC => Some("the work's instructions a cycle on this machine"),
+        CLOCK => Some("clock at which the work was recorded"),
+        _ => None,
+    }
+}
+
 /// How a figure of the work that was drawn can be measured.
 pub(crate) fn measurable(what: &str) -> Option<&'static str> {
     match what {

@@ -162,7 +162,7 @@ pub struct Responses {
 }
 
 /// Responses of one kind: those of tasks of one name and one class of size.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct KindResponses {
     /// The tasks' name.
     pub kind: String,

@@ -8,7 +8,7 @@
 use crate::error::CompareError;
 use crate::groups::endless;
 use crate::replicas::Replica;
-use crate::responses::Seen;
+use crate::responses::ResponsesSeen;
 use crate::responses::kinds::Names;
 use crate::rule::Rule;
 use crate::time::{Judged, TimeKind, judged, makespan_ns};
@@ -31,7 +31,7 @@ const LAST_EPISODES: f64 = 0.02;
 const IDLE_LOOK_NS: u64 = 1_000_000_000;
 
 /// One policy's run in one replica.
-pub(crate) struct Ran {
+pub(crate) struct PolicyRun {
     /// At the release.
     pub(crate) before: Energy,
     /// At the end of the foreground.
@@ -50,15 +50,15 @@ pub(crate) struct Ran {
     pub(crate) timeline: Option<Timeline>,
 }
 
-impl Ran {
+impl PolicyRun {
     /// The foreground's episodes and periods.
-    pub(crate) fn foreground(&self) -> Seen<'_> {
-        Seen { work: &self.own.work, end_ns: self.own.elapsed_ns }
+    pub(crate) fn foreground(&self) -> ResponsesSeen<'_> {
+        ResponsesSeen { work: &self.own.work, end_ns: self.own.elapsed_ns }
     }
 
     /// All episodes up to the end of the window.
-    pub(crate) fn window(&self) -> Seen<'_> {
-        Seen { work: &self.work, end_ns: self.end_ns }
+    pub(crate) fn window(&self) -> ResponsesSeen<'_> {
+        ResponsesSeen { work: &self.work, end_ns: self.end_ns }
     }
 }
 
@@ -82,9 +82,9 @@ pub(crate) struct Runs<'a, 'j> {
 }
 
 /// The reference policy in one replica, which every other is held against.
-pub(crate) struct Begun {
+pub(crate) struct ReferenceRun {
     pub(crate) replica: Replica,
-    pub(crate) reference: Ran,
+    pub(crate) reference: PolicyRun,
     /// What the machine draws without any work under the reference policy, in W.
     pub(crate) idle_w: f64,
 }
@@ -93,7 +93,7 @@ pub(crate) struct Begun {
 pub(crate) struct Replayed {
     pub(crate) replica: Replica,
     /// In the order of the policies.
-    pub(crate) ran: Vec<Ran>,
+    pub(crate) ran: Vec<PolicyRun>,
     /// What the machine draws without any work under the reference policy, in W.
     pub(crate) idle_w: f64,
 }
@@ -197,16 +197,16 @@ impl<'a, 'j> Runs<'a, 'j> {
     }
 
     /// The reference policy in one replica.
-    pub(crate) fn begin(&self, number: u64) -> Result<Begun, CompareError> {
+    pub(crate) fn begin(&self, number: u64) -> Result<ReferenceRun, CompareError> {
         let replica = self.draw(number)?;
         let with = replica.circumstances();
         let reference = self.run(&with, &self.policies[self.reference], None, false)?;
         let idle_w = self.idle_w(&with);
-        Ok(Begun { replica, reference, idle_w })
+        Ok(ReferenceRun { replica, reference, idle_w })
     }
 
     /// Another policy in a replica in which the reference has run.
-    pub(crate) fn join(&self, begun: &Begun, policy: &PolicySpec) -> Result<Ran, CompareError> {
+    pub(crate) fn join(&self, begun: &ReferenceRun, policy: &PolicySpec) -> Result<PolicyRun, CompareError> {
         let with = begun.replica.circumstances();
         let own = self.run(&with, policy, Some(begun.reference.window_ns), false)?;
         self.same_work(policy, &own, &begun.reference)?;
@@ -217,7 +217,7 @@ impl<'a, 'j> Runs<'a, 'j> {
     pub(crate) fn replica(&self, number: u64) -> Result<Replayed, CompareError> {
         let begun = self.begin(number)?;
         let others = (0..self.policies.len()).filter(|&p| p != self.reference);
-        let mut ran: Vec<Ran> =
+        let mut ran: Vec<PolicyRun> =
             others.map(|p| self.join(&begun, &self.policies[p])).collect::<Result<_, _>>()?;
         ran.insert(self.reference, begun.reference);
         Ok(Replayed { replica: begun.replica, ran, idle_w: begun.idle_w })
@@ -227,8 +227,8 @@ impl<'a, 'j> Runs<'a, 'j> {
     fn replayed(
         &self,
         replica: Replica,
-        reference: Ran,
-        mut others: Vec<Ran>,
+        reference: PolicyRun,
+        mut others: Vec<PolicyRun>,
     ) -> Result<Replayed, CompareError> {
         let names = (0..self.policies.len()).filter(|&p| p != self.reference);
         names.zip(&others).try_for_each(|(p, own)| self.same_work(&self.policies[p], own, &reference))?;
@@ -262,7 +262,7 @@ impl<'a, 'j> Runs<'a, 'j> {
         policy: &PolicySpec,
         window_ns: Option<u64>,
         timeline: bool,
-    ) -> Result<Ran, CompareError> {
+    ) -> Result<PolicyRun, CompareError> {
         let mut sim = simulate(self.job, with, policy, &self.idle, timeline);
         let (before, done_before) = match with.workload.release_ns {
             0 => (Energy::default(), 0.0),
@@ -278,7 +278,7 @@ impl<'a, 'j> Runs<'a, 'j> {
         let after = sim.run_until(window_ns.max(own.elapsed_ns));
         sim.check_events().map_err(failed)?;
         (self.tell)();
-        Ok(Ran {
+        Ok(PolicyRun {
             before,
             own,
             energy: after.energy,
@@ -303,8 +303,8 @@ impl<'a, 'j> Runs<'a, 'j> {
     pub(crate) fn same_work(
         &self,
         policy: &PolicySpec,
-        own: &Ran,
-        reference: &Ran,
+        own: &PolicyRun,
+        reference: &PolicyRun,
     ) -> Result<(), CompareError> {
         let (did, should) = (own.own.work.cycles, reference.own.work.cycles);
         if (did - should).abs() <= SAME_WORK * should {

@@ -82,8 +82,8 @@ pub fn small_gaps(c: &Comparison) -> Option<String> {
     let filled: u64 = small().filter_map(count).sum();
     small().next()?;
     Some(format!(
-        "{filled} single events are missing, guessed or contradict others, beside {} recorded ones; they are filled in, and no replica \
-         varies them",
+        "{filled} single events are missing or contradict others, beside {} recorded ones; they are filled in with assumptions, \
+         the same in all replicas",
         c.workload.events
     ))
 }
@@ -145,8 +145,8 @@ pub fn kind_name(kinds: &[KindResponses], kind: &KindResponses) -> String {
     }
     let end = 4f64.powi(i32::from(kind.size_class));
     match kind.size_class {
-        0 => format!("{} (under 1 Mcycle)", kind.kind),
-        _ => format!("{} ({:.0} to {end:.0} Mcycles)", kind.kind, end / 4.0),
+        0 => format!("{} (bursts of under 1 million cycles)", kind.kind),
+        _ => format!("{} (bursts of {:.0} to {end:.0} million cycles)", kind.kind, end / 4.0),
     }
 }
 
@@ -170,7 +170,7 @@ fn change(reference: Option<f64>, own: Option<f64>) -> String {
     }
 }
 
-/// What is said of the responses under a policy that is not the reference, a line each: of the kind that stands for it (`page, 6 a
+/// What is said of the responses under a policy that is not the reference, a line each: of the kind that stands for it (`page, 6 responses a
 /// minute: median 442 -> 974 ms, 95 % within 1.36 s`), of the kind that gains most, of all waiting. Empty where none is noticed.
 pub fn responses(c: &Comparison, responses: &Responses) -> Vec<String> {
     let Some(kind) = shown_kind(responses) else { return Vec::new() };
@@ -178,7 +178,7 @@ pub fn responses(c: &Comparison, responses: &Responses) -> Vec<String> {
     let often = if each >= 9.5 { format!("{each:.0}") } else { format!("{each:.1}") };
     let name = |k: &KindResponses| kind_name(&responses.kinds, k);
     let mut lines = vec![format!(
-        "{}, {often} a minute: median {}, 95 % within {}",
+        "{}, {often} responses a minute: median {}, 95 % within {}",
         name(kind),
         change(kind.reference_p50_s, kind.p50_s),
         change(kind.reference_p95_s, kind.p95_s),
@@ -187,7 +187,7 @@ pub fn responses(c: &Comparison, responses: &Responses) -> Vec<String> {
         lines.push(format!("{}: median {}", name(gain), change(gain.reference_p50_s, gain.p50_s)));
     }
     let waiting = change(Some(responses.reference_waiting_s), Some(responses.waiting_s));
-    lines.push(format!("all waiting together: {waiting}"));
+    lines.push(format!("total waiting time: {waiting}"));
     lines
 }
 
@@ -213,18 +213,18 @@ pub fn preferred(c: &Comparison) -> Option<&'static str> {
         return None;
     }
     let lowest = match c.goal {
-        Goal::Energy | Goal::OwnEnergy => "the lowest energy of them",
-        Goal::Edp => "the lowest energy times time of them",
-        Goal::Time => "the fastest of them",
+        Goal::Energy | Goal::OwnEnergy => "this one uses the least energy",
+        Goal::Edp => "this one has the lowest energy times time",
+        Goal::Time => "this one is the fastest",
     };
     Some(match a.preferred? {
         Preferred::Reference => return None,
         Preferred::Leads if leads_in_figures(c) => lowest,
-        Preferred::Leads => "the one that the others beat in the fewest replicas",
-        Preferred::Faster => "as good as the best of them, and faster",
-        Preferred::CanBeSet => "as good as the best of them, and a command applies it",
-        Preferred::ChangesLess => "as good as the best of them, with fewer changes",
-        Preferred::Simpler => "as good as the best of them, and simpler",
+        Preferred::Leads => "the others beat it in the fewest replicas",
+        Preferred::Faster => "this one is as good as the best of them, and faster",
+        Preferred::CanBeSet => "this one is as good as the best of them, and a command applies it",
+        Preferred::ChangesLess => "this one is as good as the best of them, with fewer changes",
+        Preferred::Simpler => "this one is as good as the best of them, and simpler",
     })
 }
 

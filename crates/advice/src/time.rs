@@ -33,6 +33,17 @@ pub enum TimeKind {
     Deadlines,
 }
 
+impl TimeKind {
+    /// As in JSON.
+    pub fn word(self) -> &'static str {
+        match self {
+            TimeKind::Makespan => "makespan",
+            TimeKind::Response => "response",
+            TimeKind::Deadlines => "deadlines",
+        }
+    }
+}
+
 /// What is judged, and why.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Judged {

@@ -20,6 +20,21 @@ pub fn in_words(policy: &str, reference: &str) -> Option<String> {
     (words != policy).then_some(words)
 }
 
+/// What a policy's name is made of, where a line of it may end: each part but the first begins with `+` or `,`.
+pub fn parts(name: &str) -> impl Iterator<Item = &str> {
+    let mut rest = name;
+    std::iter::from_fn(move || {
+        let end = rest
+            .char_indices()
+            .skip(1)
+            .find(|(_, c)| ['+', ','].contains(c))
+            .map_or(rest.len(), |(at, _)| at);
+        let part;
+        (part, rest) = rest.split_at(end);
+        (!part.is_empty()).then_some(part)
+    })
+}
+
 /// A policy's text without the user's limits.
 fn without_limits(policy: &PolicySpec) -> String {
     policy.without_limits().text

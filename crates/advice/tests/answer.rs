@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::sync::atomic::AtomicBool;
-use wattwise_advice::compare::{Options, compare};
+use wattwise_advice::compare::{CompareOptions, compare};
 use wattwise_advice::result::Comparison;
 use wattwise_advice::rule::{Goal, Rule};
 use wattwise_model::workload::{Op, Program, ScriptPosition, TaskId, Workload};
@@ -38,7 +38,7 @@ fn compared_by(
         detail: false,
         budget: wattwise_figure::Budget::default(),
     };
-    let options = Options {
+    let options = CompareOptions {
         rule,
         replicas,
         reference: &policies[0],

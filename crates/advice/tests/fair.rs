@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::sync::atomic::AtomicBool;
-use wattwise_advice::compare::{CompareError, Options, compare};
+use wattwise_advice::compare::{CompareError, CompareOptions, compare};
 use wattwise_advice::result::{Comparison, Interval, PolicyResult, Split};
 use wattwise_advice::rule::{Goal, Rule};
 use wattwise_advice::say;
@@ -34,7 +34,7 @@ fn compared(
         detail: false,
         budget: wattwise_figure::Budget::default(),
     };
-    let options = Options {
+    let options = CompareOptions {
         rule,
         replicas,
         reference: &policies[0],

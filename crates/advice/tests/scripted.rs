@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::sync::atomic::AtomicBool;
-use wattwise_advice::compare::{Options, compare};
+use wattwise_advice::compare::{CompareOptions, compare};
 use wattwise_advice::result::{Comparison, PolicyResult};
 use wattwise_advice::rule::Rule;
 use wattwise_model::workload::{Workload, file};
@@ -31,7 +31,7 @@ fn in_replicas(replicas: u64, machine: &str, workload: &Workload, texts: &[&str]
         detail: false,
         budget: wattwise_figure::Budget::default(),
     };
-    let options = Options {
+    let options = CompareOptions {
         rule: Rule::default(),
         replicas,
         reference: &policies[0],

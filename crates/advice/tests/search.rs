@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::sync::atomic::AtomicBool;
-use wattwise_advice::compare::{Options, compare_from, search_best};
+use wattwise_advice::compare::{CompareOptions, compare_from, search_best};
 use wattwise_advice::mix::{MixWork, compare_mix};
 use wattwise_advice::result::{Comparison, PolicyResult};
 use wattwise_advice::rule::Rule;
@@ -48,7 +48,7 @@ impl Given {
     /// By a search, or with these policies alone; from replica `first` on.
     fn compared(&self, policies: Option<&[PolicySpec]>, replicas: u64, first: u64) -> Comparison {
         let (apply, stop) = (apply::on(&self.machine), AtomicBool::new(false));
-        let options = Options {
+        let options = CompareOptions {
             rule: Rule::default(),
             replicas,
             reference: &self.reference,
@@ -124,6 +124,21 @@ fn figures_are_from_replicas_that_did_not_choose() {
 /// Limits of power are tried where the machine has one; a limit that never binds is no policy of its own. The build draws some
 /// 32 W for 4.4 s, so that its mean over 14 s comes to 32 x (1 - exp(-4.4 / 14)) = 9 W: drawn figures of some replicas take it
 /// to 11 W, none to 17.
+/// Of a laptop's two kinds of cores these limits differ by one level of the slower kind, which a build hardly feels.
+#[test]
+fn two_limits_that_come_to_the_same_are_one_suggestion() {
+    let given = Given::new("alderlake-p-laptop", "build");
+    let alike = ["performance+max=80%", "performance+max=88%"];
+    let spec = |text: &str| PolicySpec::parse(text).unwrap();
+    let policies: Vec<PolicySpec> = alike.iter().map(|p| spec(p)).chain([given.reference.clone()]).collect();
+    let c = given.compared(Some(&policies), 64, 1);
+    let [a, b] = alike.map(|p| row(&c, p));
+    assert!(a.within_share == b.within_share && !a.admissible && !b.admissible, "{a:?} {b:?}");
+    assert!(a.energy_j != b.energy_j, "two policies all the same");
+    let named: Vec<&str> = c.answer.nearly.iter().map(|n| n.policy.as_str()).collect();
+    assert_eq!(named, ["performance+max=80%"]);
+}
+
 #[test]
 fn limits_of_power_are_tried_where_they_bind() {
     let capped = |machine: &str| -> Vec<String> {
@@ -148,7 +163,7 @@ fn a_mix_is_the_weighted_mean_of_its_works() {
     let mixed: Vec<MixWork<'_, '_>> =
         jobs.iter().zip(weights).map(|(job, weight)| MixWork { job, weight }).collect();
     let (apply, stop) = (apply::on(&works[0].machine), AtomicBool::new(false));
-    let options = Options {
+    let options = CompareOptions {
         rule: Rule::default(),
         replicas: 0,
         reference: &works[0].reference,

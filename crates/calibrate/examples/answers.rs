@@ -10,11 +10,11 @@
 use rayon::prelude::*;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
-use wattwise_advice::compare::{OneDraw, Options, compare, draws};
+use wattwise_advice::compare::{CompareOptions, OneDraw, compare, draws};
 use wattwise_advice::result::Comparison;
 use wattwise_advice::rule::Rule;
 use wattwise_calibrate::calibration::calibrate;
-use wattwise_calibrate::plan::CalibrationPlan;
+use wattwise_calibrate::calibration::plan::CalibrationPlan;
 use wattwise_calibrate::site::{Emulated, Site};
 use wattwise_calibrate::truth::{USUAL, behind};
 use wattwise_emulator::{Fault, named};
@@ -133,7 +133,7 @@ fn judge(
         budget: wattwise_figure::Budget::default(),
     };
     let stop = AtomicBool::new(false);
-    let options = |replicas| Options {
+    let options = |replicas| CompareOptions {
         rule: Rule::default(),
         replicas,
         reference: &reference,

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use wattwise_calibrate::calibration::calibrate;
-use wattwise_calibrate::plan::CalibrationPlan;
+use wattwise_calibrate::calibration::plan::CalibrationPlan;
 use wattwise_calibrate::site::{Ask, Changes, Paced, Site};
 use wattwise_emulator::named;
 use wattwise_hw::clock::{Moment, now};

@@ -7,9 +7,9 @@
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::time::Duration;
+use wattwise_calibrate::calibration::plan::CalibrationPlan;
 use wattwise_calibrate::calibration::{Calibration, CalibrationError, calibrate};
 use wattwise_calibrate::fit::{Fit, Unknown};
-use wattwise_calibrate::plan::CalibrationPlan;
 use wattwise_calibrate::site::{Emulated, Site};
 use wattwise_calibrate::truth::{USUAL, behind};
 use wattwise_emulator::{Emulator, Fault, Truth, named};

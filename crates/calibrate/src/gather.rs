@@ -16,7 +16,7 @@ const CPUS: &str = "sys/devices/system/cpu";
 
 /// A machine as its kernel describes it. Speeds in kHz, times in us, powers in W.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Seen {
+pub struct SeenMachine {
     /// The processor's name.
     pub processor: Option<String>,
     /// The kernel's release.
@@ -93,14 +93,14 @@ pub struct SeenKind {
     pub idle: Vec<CpuidleState>,
 }
 
-impl Seen {
+impl SeenMachine {
     /// CPUs of the machine as the model will have them.
     pub fn cpus(&self) -> usize {
         self.packages * self.kinds.iter().map(|k| k.cores * k.threads).sum::<usize>()
     }
 
     /// The same where somebody has measured the clock: a machine without cpufreq shows the one that it was sold with.
-    pub fn with_clock(mut self, khz: u64) -> Seen {
+    pub fn with_clock(mut self, khz: u64) -> SeenMachine {
         for kind in self.kinds.iter_mut().filter(|k| k.range_khz.is_none()) {
             kind.now_khz = Some(khz);
             self.clock_measured = true;
@@ -109,10 +109,11 @@ impl Seen {
     }
 
     /// Reads a machine. `None` where its files list no CPU.
-    pub fn read(root: &dyn Root) -> Option<Seen> {
-        let now = Seen::of_the_moment(root)?;
+    pub fn read(root: &dyn Root) -> Option<SeenMachine> {
+        let now = SeenMachine::of_the_moment(root)?;
         let layers = Replaced::layers(root).into_iter();
-        let before: Vec<Seen> = layers.filter_map(|layer| Seen::of_the_moment(&layer.before(root))).collect();
+        let before: Vec<SeenMachine> =
+            layers.filter_map(|layer| SeenMachine::of_the_moment(&layer.before(root))).collect();
         let all = || [&now].into_iter().chain(&before);
         let limits = all().filter_map(|seen| seen.limits).max_by_key(|limits| limits.long_uw);
         let mut policies: Vec<String> = Vec::new();
@@ -123,7 +124,7 @@ impl Seen {
         }
         let in_force = now.policy_under(limits);
         let replaced = policies.into_iter().filter(|policy| in_force.as_ref() != Some(policy)).collect();
-        Some(Seen { policy: in_force, replaced, limits, ..now })
+        Some(SeenMachine { policy: in_force, replaced, limits, ..now })
     }
 
     /// Its policy, with the limit of power where that is lower than the machine's own.
@@ -137,7 +138,7 @@ impl Seen {
         })
     }
 
-    fn of_the_moment(root: &dyn Root) -> Option<Seen> {
+    fn of_the_moment(root: &dyn Root) -> Option<SeenMachine> {
         let info = Info::read(root);
         let online: Vec<&Cpu> = info.topology.cpus.iter().filter(|c| c.online).collect();
         let packages: BTreeSet<i32> = online.iter().map(|c| c.package.unwrap_or(0)).collect();
@@ -159,7 +160,7 @@ impl Seen {
         let boost_off = boost_is_off(&info) && seen.iter().any(shows_boost);
         let first = policies.first();
         let cpuinfo = text(root, "proc/cpuinfo").unwrap_or_default();
-        Some(Seen {
+        Some(SeenMachine {
             processor: info.topology.processor.clone(),
             kernel: info.kernel.clone(),
             // A guest whose kernel sets speeds sees a machine's.

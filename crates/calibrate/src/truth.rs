@@ -1,7 +1,7 @@
 //! Machines whose watts are known, to hold a calibration against: emulated ones with a made-up truth behind them.
 
 use crate::estimate::estimate;
-use crate::gather::{Seen, is_there};
+use crate::gather::{SeenMachine, is_there};
 use crate::layout::Layout;
 use wattwise_emulator::{Emulator, Truth};
 use wattwise_figure::{Random, normal};
@@ -50,7 +50,7 @@ impl Normal {
 /// Puts a made-up truth behind an emulated machine: its estimate, with every figure off. None where its files list no
 /// CPU or its packages differ.
 pub fn behind(emulator: &Emulator, weather: Weather, seed: u64) -> Option<Truth> {
-    let seen = Seen::read(emulator)?;
+    let seen = SeenMachine::read(emulator)?;
     let estimated = file::parse(&estimate(&seen, "truth").text, "truth").ok()?;
     // What is no power (latencies, what threads share, heat) is off as far as the estimate says.
     let (mut machine, _) = estimated.draw(seed);

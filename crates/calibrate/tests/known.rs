@@ -5,9 +5,9 @@ use std::cell::{Cell, RefCell};
 use std::path::Path;
 use std::sync::Mutex;
 use std::time::Duration;
+use wattwise_calibrate::calibration::plan::CalibrationPlan;
 use wattwise_calibrate::calibration::{Calibration, CalibrationError, calibrate};
 use wattwise_calibrate::fit::Unknown;
-use wattwise_calibrate::plan::CalibrationPlan;
 use wattwise_calibrate::site::{Ask, Changes, Emulated, Paced, Site};
 use wattwise_calibrate::truth::{USUAL, behind};
 use wattwise_emulator::{Emulator, Fault, Truth, named};
@@ -159,7 +159,7 @@ fn the_pace_of_a_known_machine_is_found() {
     let before = emulator.snapshot();
     let c = calibrate(&Emulated::new(emulator.clone()), &plan(folder.path(), 60.0), &mut |_| {}).unwrap();
     assert_eq!(emulator.snapshot(), before);
-    let estimated = wattwise_calibrate::gather::Seen::read(&emulator)
+    let estimated = wattwise_calibrate::gather::SeenMachine::read(&emulator)
         .map(|seen| wattwise_calibrate::estimate::estimate(&seen, "this"))
         .and_then(|e| wattwise_model::machine::file::parse(&e.text, "this").ok())
         .unwrap();
@@ -220,7 +220,7 @@ fn the_memory_of_a_known_machine_is_found() {
     }
     assert!(c.text.contains("[memory]") && c.notes.iter().all(|n| !n.contains("NaN")));
     // The estimate has it among the platform, which no meter tells here.
-    let estimated = wattwise_calibrate::gather::Seen::read(&emulator).unwrap();
+    let estimated = wattwise_calibrate::gather::SeenMachine::read(&emulator).unwrap();
     let estimated = wattwise_calibrate::estimate::estimate(&estimated, "this").text;
     let estimated = wattwise_model::machine::file::parse(&estimated, "this").unwrap();
     assert!(c.machine.platform_w < 0.9 * estimated.platform_w);

@@ -3,13 +3,13 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::sync::atomic::AtomicBool;
-use wattwise_advice::compare::{Options, compare};
+use wattwise_advice::compare::{CompareOptions, compare};
 use wattwise_advice::result::Comparison;
 use wattwise_advice::rule::Rule;
 use wattwise_calibrate::calibration::calibrate;
+use wattwise_calibrate::calibration::plan::CalibrationPlan;
 use wattwise_calibrate::estimate::estimate;
-use wattwise_calibrate::gather::Seen;
-use wattwise_calibrate::plan::CalibrationPlan;
+use wattwise_calibrate::gather::SeenMachine;
 use wattwise_calibrate::site::Emulated;
 use wattwise_calibrate::truth::{USUAL, behind};
 use wattwise_model::machine::MachineModel;
@@ -22,7 +22,7 @@ use wattwise_replay::spec::PolicySpec;
 fn models(name: &str) -> Option<(MachineModel, MachineModel)> {
     let emulator = wattwise_emulator::named(name).unwrap();
     behind(&emulator, USUAL, 1)?;
-    let seen = Seen::read(&emulator).unwrap();
+    let seen = SeenMachine::read(&emulator).unwrap();
     let estimated = library::parsed(&estimate(&seen, "this").text, "this").unwrap();
     let folder = tempfile::tempdir().unwrap();
     let plan = CalibrationPlan {
@@ -75,7 +75,7 @@ fn answer(machine: &MachineModel) -> Comparison {
         detail: false,
         budget: wattwise_figure::Budget::default(),
     };
-    let options = Options {
+    let options = CompareOptions {
         rule: Rule::default(),
         replicas: 64,
         reference: &reference,

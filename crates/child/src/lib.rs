@@ -54,18 +54,18 @@ impl StartError {
 }
 
 /// A command that runs.
-pub struct Running {
+pub struct RunningCommand {
     pid: Pid,
     pidfd: OwnedFd,
     terminal: Terminal,
 }
 
-impl Running {
+impl RunningCommand {
     /// Starts it. One that is to have our standard input gets our terminal as well.
     ///
     /// # Errors
     /// It does not start.
-    pub fn start(command: &mut Command, with_terminal: bool) -> Result<Running, StartError> {
+    pub fn start(command: &mut Command, with_terminal: bool) -> Result<RunningCommand, StartError> {
         let program = command.get_program().to_string_lossy().into_owned();
         let failed = |error: io::Error| StartError { program: program.clone(), error };
         let child = command.process_group(0).spawn().map_err(failed)?;
@@ -73,7 +73,7 @@ impl Running {
         let terminal = Terminal { ours: own_group(), given: with_terminal };
         terminal.give(pid);
         let pidfd = pidfd_open(pid, PidfdFlags::empty()).map_err(|e| failed(e.into()))?;
-        Ok(Running { pid, pidfd, terminal })
+        Ok(RunningCommand { pid, pidfd, terminal })
     }
 
     /// Its process number, which is its group's too.
@@ -131,7 +131,7 @@ impl Running {
         _ = kill_process_group(self.pid, signal);
     }
 
-    /// Ends what it left running; not what has a session of its own. To be called before [`Running::reap`], while
+    /// Ends what it left running; not what has a session of its own. To be called before [`RunningCommand::reap`], while
     /// nobody else can have its group's number.
     pub fn end_those_left(&self) {
         let begun = Instant::now();
@@ -170,14 +170,14 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningCommand {
     fn drop(&mut self) {
         self.terminal.take_back(self.pid);
     }
 }
 
 /// What the kernel says of a process.
-pub struct Stat {
+pub struct ProcessStat {
     /// Its group.
     pub group: i32,
     /// When it started, in ticks since the boot: with its number, this process and no later one.
@@ -185,13 +185,13 @@ pub struct Stat {
 }
 
 /// A process that lives; none where it has ended, be it only to be waited for.
-pub fn stat(pid: u32) -> Option<Stat> {
+pub fn stat(pid: u32) -> Option<ProcessStat> {
     let text = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
     // The name is in brackets and may hold anything. After it: state, parent, group; the start is the 22nd of all.
     let after = text.iter().rposition(|b| *b == b')')? + 1;
     let fields: Vec<&str> = std::str::from_utf8(&text[after..]).ok()?.split_ascii_whitespace().collect();
     let alive = !matches!(*fields.first()?, "Z" | "X");
-    let stat = Stat { group: fields.get(2)?.parse().ok()?, started: fields.get(19)?.parse().ok()? };
+    let stat = ProcessStat { group: fields.get(2)?.parse().ok()?, started: fields.get(19)?.parse().ok()? };
     alive.then_some(stat)
 }
 
@@ -269,11 +269,11 @@ mod tests {
     use super::*;
     use rustix::event::{PollFd, PollFlags, poll};
 
-    fn started(script: &str) -> Running {
-        Running::start(Command::new("sh").args(["-c", script]), false).expect("starts")
+    fn started(script: &str) -> RunningCommand {
+        RunningCommand::start(Command::new("sh").args(["-c", script]), false).expect("starts")
     }
 
-    fn ended(running: &Running) -> bool {
+    fn ended(running: &RunningCommand) -> bool {
         poll(
             &mut [PollFd::from_borrowed_fd(running.pidfd(), PollFlags::IN)],
             Some(&timespec(Duration::from_secs(10))),
@@ -285,7 +285,8 @@ mod tests {
     fn codes_are_a_shell_s() {
         let code = |script: &str| exit_code(started(script).reap().expect("ends").0);
         assert_eq!((code("exit 7"), code("kill -KILL $$")), (7, 137));
-        let start = |program: &str| Running::start(&mut Command::new(program), false).err().map(|e| e.code());
+        let start =
+            |program: &str| RunningCommand::start(&mut Command::new(program), false).err().map(|e| e.code());
         assert_eq!(start("/no/such/program"), Some(127));
         assert_eq!((start("/etc/passwd"), start("/etc")), (Some(126), Some(126)));
     }

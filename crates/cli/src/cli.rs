@@ -11,7 +11,7 @@ use std::process::ExitCode;
 #[command(name = "wattwise", version, about, max_term_width = 100)]
 #[command(after_help = "Start with 'wattwise compare': it needs no rights and changes nothing.")]
 struct Cli {
-    /// Print only the result and errors
+    /// Print only the result, what makes it doubtful, and errors
     #[arg(long, short, global = true, conflicts_with = "verbose")]
     quiet: bool,
     /// Also say what is read and what is decided
@@ -21,64 +21,87 @@ struct Cli {
     command: Command,
 }
 
-#[derive(Subcommand)]
-enum Command {
+/// A line a command: its help, its name, its arguments, and what is done.
+macro_rules! commands {
+    ($($(#[$help:meta])+ $name:ident($args:ty) => $run:expr;)*) => {
+        #[derive(Subcommand)]
+        enum Command {
+            $($(#[$help])+ $name($args),)*
+        }
+
+        fn run(command: Command) -> Outcome {
+            match command {
+                $(Command::$name(args) => ($run)(&args),)*
+            }
+        }
+    };
+}
+
+commands! {
     /// Replay a workload under many policies: time, energy, latency, and the best policy
-    Compare(crate::model::compare::Args),
+    Compare(crate::model::compare::CompareArgs) => compare;
     /// Search a policy's settings for your work and machine, and test them on recordings that the search did not see
-    Tune(Box<crate::model::tune::Args>),
+    Tune(Box<crate::model::tune::TuneArgs>) => crate::model::tune::run;
     /// Record the scheduler while a command runs, for replaying it later
-    Record(crate::machine::record::Args),
+    Record(crate::machine::record::RecordArgs) => crate::machine::record::run;
     /// Summarise a recording: busy share, wake-ups, run and sleep lengths, top tasks
-    Trace(crate::model::trace::Args),
+    Trace(crate::model::trace::TraceArgs) => crate::model::trace::run;
     /// Check a recording and say what replaying it would use
-    Import(crate::model::trace::ImportArgs),
+    Import(crate::model::trace::ImportArgs) => crate::model::trace::import;
     /// List the policies, or show one with its essay and parameters
-    Policies(crate::model::list::Args),
+    Policies(crate::model::list::ListArgs) => crate::model::list::policies;
     /// The machine models: list, show, compare, check, and hold the library against measurements
-    Machines(crate::model::machines::Args),
+    Machines(crate::model::machines::MachinesArgs) => crate::model::machines::run;
     /// List the bundled workloads, or show one
-    Workloads(crate::model::list::Args),
+    Workloads(crate::model::list::ListArgs) => crate::model::list::workloads;
     /// Mount an emulated machine, so that other programs can be run against it
-    Emulate(crate::machine::emulate::Args),
+    Emulate(crate::machine::emulate::EmulateArgs) => crate::machine::emulate::run;
     /// Benchmarks of wattwise itself and of this machine
-    Bench(crate::bench::Args),
+    Bench(crate::bench::BenchArgs) => crate::bench::run;
     /// Run a command once and measure it: time, joules, residencies, under settings held meanwhile
-    Run(crate::machine::run::Args),
+    Run(crate::machine::run::RunArgs) => crate::machine::run::run;
     /// Compare policies, settings or commands soundly: pairs in random order, equal windows, an interval
-    Ab(Box<crate::machine::ab::Args>),
+    Ab(Box<crate::machine::ab::AbArgs>) => crate::machine::ab::run;
     /// Compare two policies over days of your own use: random turns, an interval, and whether the saving is bought with slowness
-    Prove(Box<crate::machine::prove::Args>),
+    Prove(Box<crate::machine::prove::ProveArgs>) => crate::machine::prove::run;
     /// A program's mutexes: which are contended, and which lock would serve them
-    Locks(crate::machine::locks::Args),
+    Locks(crate::machine::locks::LocksArgs) => crate::machine::locks::run;
     /// Show result files again, several side by side, on the terminal or as one HTML file
-    Report(crate::show::report::Args),
+    Report(crate::show::report::ReportArgs) => crate::show::report::run;
     /// Show every power state of this machine, and why what is missing is missing
-    Info(crate::machine::info::Args),
+    Info(crate::machine::info::InfoArgs) => crate::machine::info::run;
     /// Watch the machine: speeds, C-states, watts, temperature, wake-ups by program, the policy in force
-    Top(crate::machine::top::Args),
+    Top(crate::machine::top::TopArgs) => crate::machine::top::run;
     /// Change power states: proved by reading back, put back by `restore`
-    Set(Box<crate::machine::set::Args>),
+    Set(Box<crate::machine::set::SetArgs>) => crate::machine::set::run;
     /// Put back what `set` changed, or what a killed wattwise left behind
-    Restore(crate::machine::restore::Args),
+    Restore(crate::machine::restore::RestoreArgs) => crate::machine::restore::run;
     /// Profiles that stay in force all day: what `wattwised` has, which it is to have, and new ones
-    Profile(Box<crate::machine::profile::Args>),
+    Profile(Box<crate::machine::profile::ProfileArgs>) => crate::machine::profile::run;
     /// Keep work on few CPUs so that the others sleep deeply; off unless asked for
-    Coreidle(crate::machine::coreidle::Args),
+    Coreidle(crate::machine::coreidle::CoreidleArgs) => crate::machine::coreidle::run;
     /// Make a model of this machine by its own meters, for `compare -m FILE`
-    Calibrate(crate::machine::calibrate::Args),
+    Calibrate(crate::machine::calibrate::CalibrateArgs) => crate::machine::calibrate::run;
     /// Save this machine's power states, and their movement over time, to a file
-    Capture(crate::machine::capture::Args),
+    Capture(crate::machine::capture::CaptureArgs) => crate::machine::capture::run;
     /// What cpufrequtils' cpufreq-info shows, with its options (also by a link of that name)
-    CpufreqInfo(crate::machine::cpufrequtils::InfoArgs),
+    CpufreqInfo(crate::machine::cpufrequtils::CpufreqInfoArgs) => crate::machine::cpufrequtils::info;
     /// cpufrequtils' cpufreq-set with its options, proved by reading back (also by a link of that name)
-    CpufreqSet(crate::machine::cpufrequtils::SetArgs),
+    CpufreqSet(crate::machine::cpufrequtils::CpufreqSetArgs) => crate::machine::cpufrequtils::set;
     /// Print completions for a shell
-    Completions(crate::manual::CompletionsArgs),
+    Completions(crate::manual::CompletionsArgs) => |args| crate::manual::completions(args, Cli::command());
     /// Print a manual page, or write those of all commands
-    Man(crate::manual::ManArgs),
+    Man(crate::manual::ManArgs) => |args| crate::manual::man(args, Cli::command());
     /// Rerun a published study on its machine's model and set the figures side by side
-    Reproduce(crate::model::reproduce::Args),
+    Reproduce(crate::model::reproduce::ReproduceArgs) => crate::model::reproduce::run;
+}
+
+/// A comparison; to a mistake, the line that was probably meant.
+fn compare(args: &crate::model::compare::CompareArgs) -> Outcome {
+    crate::model::compare::run(args).map_err(|f| match f.code {
+        2 => Failure { message: f.message + &without_dashes(), ..f },
+        _ => f,
+    })
 }
 
 /// The program.
@@ -110,42 +133,6 @@ pub(crate) fn main() -> ExitCode {
             say!("{}", f.message);
             ExitCode::from(f.code)
         }
-    }
-}
-
-fn run(command: Command) -> Outcome {
-    match command {
-        Command::Compare(args) => crate::model::compare::run(&args).map_err(|f| match f.code {
-            2 => Failure { message: f.message + &without_dashes(), ..f },
-            _ => f,
-        }),
-        Command::Tune(args) => crate::model::tune::run(&args),
-        Command::Record(args) => crate::machine::record::run(&args),
-        Command::Trace(args) => crate::model::trace::run(&args),
-        Command::Import(args) => crate::model::trace::import(&args),
-        Command::Policies(args) => crate::model::list::policies(&args),
-        Command::Machines(args) => crate::model::machines::run(&args),
-        Command::Workloads(args) => crate::model::list::workloads(&args),
-        Command::Emulate(args) => crate::machine::emulate::run(&args),
-        Command::Bench(args) => crate::bench::run(&args),
-        Command::Run(args) => crate::machine::run::run(&args),
-        Command::Ab(args) => crate::machine::ab::run(&args),
-        Command::Prove(args) => crate::machine::prove::run(&args),
-        Command::Locks(args) => crate::machine::locks::run(&args),
-        Command::Report(args) => crate::show::report::run(&args),
-        Command::Info(args) => crate::machine::info::run(&args),
-        Command::Top(args) => crate::machine::top::run(&args),
-        Command::Set(args) => crate::machine::set::run(&args),
-        Command::Restore(args) => crate::machine::restore::run(&args),
-        Command::Profile(args) => crate::machine::profile::run(&args),
-        Command::Coreidle(args) => crate::machine::coreidle::run(&args),
-        Command::Calibrate(args) => crate::machine::calibrate::run(&args),
-        Command::Capture(args) => crate::machine::capture::run(&args),
-        Command::CpufreqInfo(args) => crate::machine::cpufrequtils::info(&args),
-        Command::CpufreqSet(args) => crate::machine::cpufrequtils::set(&args),
-        Command::Completions(args) => crate::manual::completions(&args, Cli::command()),
-        Command::Man(args) => crate::manual::man(&args, Cli::command()),
-        Command::Reproduce(args) => crate::model::reproduce::run(&args),
     }
 }
 

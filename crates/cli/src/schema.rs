@@ -5,8 +5,9 @@
 //! values make sense together.)
 
 use crate::exit::Named;
-use crate::machine::{calibrate, profile, record, restore, run, set};
+use crate::machine::{calibrate, profile, record, restore, set};
 use crate::model::{list, machines, reproduce, trace};
+use crate::show::run;
 use schemars::{JsonSchema, Schema};
 use serde_json::json;
 use std::path::Path;

@@ -49,7 +49,7 @@ fn the_bc10_as_its_study_shows_it() {
         assert!(page.contains(fact), "no '{fact}' in\n{page}");
     }
     let said = lab.done(&["set", "--freq", "500MHz"]);
-    assert!(said.contains("asked 500000, got 500000"), "{said}");
+    assert!(said.contains("asked 500000 kHz, got 500000 kHz"), "{said}");
     assert_eq!(lab.file(&format!("{CPUFREQ}/cpuinfo_cur_freq")), "500000");
     assert!(
         lab.done(&["cpufreq-info"])

@@ -103,3 +103,16 @@ fn what_needs_threads_says_so_in_one_line() {
         assert_eq!(stderr(&out).lines().count(), 1, "{limits}: {}", stderr(&out));
     }
 }
+
+#[test]
+fn a_calibration_that_the_user_may_not_read_is_not_used_and_said() {
+    let Some(limited) = Limited::new() else { return };
+    // Root's data, closed to all others.
+    let closed = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(closed.path(), std::fs::Permissions::from_mode(0o700)).unwrap();
+    let data = format!("export XDG_DATA_HOME={}", closed.path().display());
+    let out = limited.run(23_430, &data, &["compare", "redis", "-m", "this", "-p", "performance"]);
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    let said = String::from_utf8_lossy(&out.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("this.toml cannot be read by this user"), "{said}");
+}

@@ -21,11 +21,12 @@ const HUNG: Duration = Duration::from_secs(300);
 const NOBODY: u32 = 65534;
 
 /// What makes a command short: its words, and what is added.
-const SHORT: [(&str, &str); 11] = [
+const SHORT: [(&str, &str); 12] = [
     ("prove", "--for 1200ms --block 200ms"),
     ("top", "--once --every 200ms"),
     ("bench wake", "--times 20 --sleep 300us"),
     ("compare", "--replicas 8"),
+    ("machines check", "--replicas 8"),
     ("ab --resume", ""),
     ("ab", "--pairs 3 --pilot 3 --warm-up 1 --idle-floor 0 --window 1s"),
     ("tune", "--replicas 40"),

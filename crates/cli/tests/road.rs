@@ -73,6 +73,7 @@ machines! {
     hybrid_laptop_keeps_what_was_applied: "hybrid-laptop",
     active_server_keeps_what_was_applied: "skylake-server-active",
     passive_server_keeps_what_was_applied: "skylake-server-passive",
+    thinkpad_r51_keeps_what_was_applied: "thinkpad-r51",
     virtual_machine_keeps_what_was_applied: "vm-2cpu",
 }
 

@@ -56,11 +56,11 @@ impl Place {
         let tree = self.at("mallory/tree");
         for entry in wattwise_emulator::named("core-i5-2gen").unwrap().files() {
             let (name, make): (String, Box<Making>) = match entry {
-                wattwise_emulator::Entry::File(name, bytes) => {
+                wattwise_emulator::TreeEntry::File(name, bytes) => {
                     (name, Box::new(move |at| std::fs::write(at, &bytes).unwrap()))
                 }
                 // Relative, as sysfs has them.
-                wattwise_emulator::Entry::Link(name, to) => {
+                wattwise_emulator::TreeEntry::Link(name, to) => {
                     let up = "../".repeat(name.matches('/').count());
                     (name, Box::new(move |at| symlink(format!("{up}{to}"), at).unwrap()))
                 }

@@ -1,6 +1,6 @@
 //! Settings and kept CPUs, held while something runs and put back after it.
 
-use crate::cores::hold::Options;
+use crate::cores::hold::HoldOptions;
 use crate::govern::cores::Following;
 use crate::problem::Problem;
 use crate::set::original::Restored;
@@ -23,12 +23,12 @@ pub struct Wishes {
 }
 
 /// Settings in force, and a core policy that is followed.
-pub struct Held<'r> {
+pub struct HeldSettings<'r> {
     settings: Option<Transaction<'r>>,
     cores: Option<Following>,
 }
 
-impl Held<'_> {
+impl HeldSettings<'_> {
     /// Everything goes back.
     pub fn undo(&mut self) -> Restored {
         let cores = self.cores.take().map(|mut following| following.end());
@@ -50,7 +50,7 @@ pub fn hold<'r>(
     why: &str,
     wishes: &Wishes,
     stop: &dyn Fn() -> Option<String>,
-) -> Result<Option<Held<'r>>, Problem> {
+) -> Result<Option<HeldSettings<'r>>, Problem> {
     let settings = hold_settings(root, journal, why, wishes, stop)?;
     let cores = match &wishes.cores {
         None => None,
@@ -59,11 +59,11 @@ pub fn hold<'r>(
         }
         Some(spec) => {
             let name = spec.cores.name;
-            let following = Following::begin(spec, name, journal.to_owned(), Options::default());
+            let following = Following::begin(spec, name, journal.to_owned(), HoldOptions::default());
             Some(following.map_err(|e| e.of(name))?)
         }
     };
-    Ok((settings.is_some() || cores.is_some()).then_some(Held { settings, cores }))
+    Ok((settings.is_some() || cores.is_some()).then_some(HeldSettings { settings, cores }))
 }
 
 fn hold_settings<'r>(

@@ -14,7 +14,6 @@
 
 pub mod cores;
 pub mod delays;
-mod fault;
 pub mod govern;
 pub mod hold;
 pub mod powerctl;

@@ -6,7 +6,7 @@
 //!
 //! A profile is the calling thread's and acts from the next instruction on. [`Powerctl::set`] returns a guard
 //! that puts back what was there before; [`Powerctl::apply`] leaves it in force until the thread ends, and is
-//! what a child calls between fork and exec, with [`Profile::inherit`].
+//! what a child calls between fork and exec, with [`WantedProfile::inherit`].
 
 use std::fs::File;
 use std::io;
@@ -160,7 +160,7 @@ pub struct HwpRequest {
 
 /// What a thread wants; what it leaves out is the machine's default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Profile {
+pub struct WantedProfile {
     /// Sixteenths of the clock that pass, 1 to 16.
     pub tstate: Option<u8>,
     /// A clock in kHz; not beside `hwp`.
@@ -173,7 +173,7 @@ pub struct Profile {
     pub inherit: bool,
 }
 
-impl Profile {
+impl WantedProfile {
     fn raw(&self) -> RawProfile {
         let flag = |on: bool, bit: u32| if on { bit } else { 0 };
         let hwp = self.hwp.unwrap_or(HwpRequest { min: 0, max: 0, desired: 0 });
@@ -194,9 +194,9 @@ impl Profile {
         }
     }
 
-    fn from_raw(raw: &RawProfile) -> Profile {
+    fn from_raw(raw: &RawProfile) -> WantedProfile {
         let has = |bit: u32| raw.flags & bit != 0;
-        Profile {
+        WantedProfile {
             tstate: has(TSTATE).then_some(raw.tstate as u8),
             khz: has(PSTATE).then_some(raw.pstate_khz),
             hwp: has(HWP).then_some(HwpRequest {
@@ -211,12 +211,12 @@ impl Profile {
 }
 
 /// `tstate=8,khz=1200000,epp=192,inherit` or `hwp=10:40:0`: a command line's words.
-impl FromStr for Profile {
+impl FromStr for WantedProfile {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Profile, String> {
+    fn from_str(text: &str) -> Result<WantedProfile, String> {
         const EXPECTED: &str = "expected tstate=1..16, khz=KHZ, hwp=MIN:MAX[:DESIRED], epp=0..255, inherit";
-        let mut profile = Profile::default();
+        let mut profile = WantedProfile::default();
         for part in text.split(',').map(str::trim).filter(|p| !p.is_empty()) {
             let wrong = || format!("thread profile {part:?}: {EXPECTED}");
             let (key, value) = part.split_once('=').unwrap_or((part, ""));
@@ -243,7 +243,7 @@ impl FromStr for Profile {
         if profile.khz.is_some() && profile.hwp.is_some() {
             return Err(format!("thread profile {text:?}: khz and hwp exclude each other; {EXPECTED}"));
         }
-        if profile == (Profile { inherit: profile.inherit, ..Profile::default() }) {
+        if profile == (WantedProfile { inherit: profile.inherit, ..WantedProfile::default() }) {
             return Err(format!("thread profile {text:?} sets nothing; {EXPECTED}"));
         }
         Ok(profile)
@@ -263,6 +263,17 @@ pub enum Backend {
     Other(u32),
 }
 
+/// Speeds that can be set, in kHz.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SpeedRange {
+    /// The slowest.
+    pub slowest_khz: u32,
+    /// The one that is in force without a profile.
+    pub usual_khz: u32,
+    /// The fastest.
+    pub fastest_khz: u32,
+}
+
 /// What the module can do here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
@@ -270,8 +281,8 @@ pub struct Capabilities {
     pub backend: Backend,
     /// Whether T-states can be set, and in steps of how many sixteenths.
     pub tstate_step: Option<u32>,
-    /// Slowest, usual and fastest speed in kHz, if speeds can be set.
-    pub khz: Option<(u32, u32, u32)>,
+    /// The speeds, if they can be set.
+    pub speeds: Option<SpeedRange>,
     /// Whether hardware P-state requests can be set.
     pub hwp: bool,
     /// Whether energy preferences can be.
@@ -287,7 +298,7 @@ pub struct Capabilities {
 
 /// Counters since the module was loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stats {
+pub struct PowerctlStats {
     /// Profiles in force.
     pub profiles: u32,
     /// Profiles set.
@@ -374,7 +385,11 @@ impl Powerctl {
                 other => Backend::Other(other),
             },
             tstate_step: can(TSTATE).then_some(c.tstate_step),
-            khz: can(PSTATE).then_some((c.khz_min, c.khz_default, c.khz_max)),
+            speeds: can(PSTATE).then_some(SpeedRange {
+                slowest_khz: c.khz_min,
+                usual_khz: c.khz_default,
+                fastest_khz: c.khz_max,
+            }),
             hwp: can(HWP),
             epp: can(EPP),
             cpu: c.cpu,
@@ -388,7 +403,7 @@ impl Powerctl {
     ///
     /// # Errors
     /// When the machine cannot, the values are out of range, or rights are missing.
-    pub fn apply(&self, profile: &Profile) -> Result<(), PowerctlError> {
+    pub fn apply(&self, profile: &WantedProfile) -> Result<(), PowerctlError> {
         self.call(SET, &mut profile.raw()).map_err(|e| self.refused(e))
     }
 
@@ -413,7 +428,7 @@ impl Powerctl {
     ///
     /// # Errors
     /// As [`Powerctl::apply`].
-    pub fn set(&self, profile: &Profile) -> Result<ThreadProfile<'_>, PowerctlError> {
+    pub fn set(&self, profile: &WantedProfile) -> Result<ThreadProfile<'_>, PowerctlError> {
         let before = self.profile()?;
         self.apply(profile)?;
         Ok(ThreadProfile { device: self, before, not_send: PhantomData })
@@ -423,10 +438,10 @@ impl Powerctl {
     ///
     /// # Errors
     /// When the device does not answer.
-    pub fn profile(&self) -> Result<Option<Profile>, PowerctlError> {
+    pub fn profile(&self) -> Result<Option<WantedProfile>, PowerctlError> {
         let mut raw = RawProfile { size: size_of::<RawProfile>() as u32, ..RawProfile::default() };
         match self.call(GET, &mut raw) {
-            Ok(()) => Ok(Some(Profile::from_raw(&raw))),
+            Ok(()) => Ok(Some(WantedProfile::from_raw(&raw))),
             Err(e) if e.raw_os_error() == Some(libc::ENOENT) => Ok(None),
             Err(e) => Err(e.into()),
         }
@@ -451,10 +466,10 @@ impl Powerctl {
     ///
     /// # Errors
     /// When the device does not answer.
-    pub fn stats(&self) -> Result<Stats, PowerctlError> {
+    pub fn stats(&self) -> Result<PowerctlStats, PowerctlError> {
         let mut s = RawStats { size: size_of::<RawStats>() as u32, ..RawStats::default() };
         self.call(STATS, &mut s)?;
-        Ok(Stats {
+        Ok(PowerctlStats {
             profiles: s.profiles,
             set: s.set,
             switches: s.switches,
@@ -481,7 +496,7 @@ impl TryFrom<OwnedFd> for Powerctl {
 #[must_use = "dropped at once, the profile is gone at once"]
 pub struct ThreadProfile<'a> {
     device: &'a Powerctl,
-    before: Option<Profile>,
+    before: Option<WantedProfile>,
     /// The profile is the thread's: another could not take it back.
     not_send: PhantomData<*const ()>,
 }
@@ -503,14 +518,14 @@ mod tests {
 
     #[test]
     fn words_of_a_profile() {
-        let p: Profile = "tstate=8, khz=1200000,inherit".parse().expect("valid");
+        let p: WantedProfile = "tstate=8, khz=1200000,inherit".parse().expect("valid");
         assert_eq!((p.tstate, p.khz, p.hwp, p.epp, p.inherit), (Some(8), Some(1_200_000), None, None, true));
-        let p: Profile = "hwp=10:40,epp=192".parse().expect("valid");
+        let p: WantedProfile = "hwp=10:40,epp=192".parse().expect("valid");
         assert_eq!((p.hwp, p.epp), (Some(HwpRequest { min: 10, max: 40, desired: 0 }), Some(192)));
         for wrong in
             ["", "inherit", "tstate=0", "tstate=17", "khz=fast", "hwp=1", "epp=256", "khz=1,hwp=1:2", "x=1"]
         {
-            let why = wrong.parse::<Profile>().expect_err(wrong);
+            let why = wrong.parse::<WantedProfile>().expect_err(wrong);
             assert!(why.contains("expected tstate=1..16") && why.lines().count() == 1, "{why}");
         }
     }
@@ -518,8 +533,8 @@ mod tests {
     #[test]
     fn a_profile_comes_back_from_its_structure() {
         for text in ["tstate=8", "khz=1200000,inherit", "hwp=10:40:20,epp=192", "epp=0"] {
-            let p: Profile = text.parse().expect("valid");
-            assert_eq!(Profile::from_raw(&p.raw()), p);
+            let p: WantedProfile = text.parse().expect("valid");
+            assert_eq!(WantedProfile::from_raw(&p.raw()), p);
         }
     }
 

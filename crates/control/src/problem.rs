@@ -1,7 +1,5 @@
 //! Why something cannot be put in force on this machine: whose it is to mend, and with it the exit code.
 
-use crate::set::plan::PlanError;
-
 /// Why not.
 #[derive(Debug, thiserror::Error)]
 pub enum Problem {
@@ -24,15 +22,6 @@ impl Problem {
             Problem::Input(m) => Problem::Input(format!("{name}: {m}")),
             Problem::Impossible(m) => Problem::Impossible(format!("{name}: {m}")),
             Problem::Failed(m) => Problem::Failed(format!("{name}: {m}")),
-        }
-    }
-}
-
-impl From<PlanError> for Problem {
-    fn from(error: PlanError) -> Problem {
-        match error {
-            PlanError::Input(m) => Problem::Input(m),
-            PlanError::Impossible(m) => Problem::Impossible(m),
         }
     }
 }

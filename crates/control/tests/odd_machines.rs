@@ -4,7 +4,7 @@
 
 use wattwise_control::set::plan::{ChangePlan, Inventory, PlanError, Setting, plan};
 use wattwise_control::set::transaction::{Change, Transaction};
-use wattwise_emulator::{Emulator, Entry, named};
+use wattwise_emulator::{Emulator, TreeEntry, named};
 use wattwise_figure::units::Speed;
 use wattwise_hw::root;
 use wattwise_hw::root::Root;
@@ -18,7 +18,7 @@ fn machine(files: &[(String, &str)]) -> Emulator {
     let all = one_cpu.iter().chain(files);
     Emulator::from_files(
         "test",
-        all.map(|(path, text)| Entry::File(path.clone(), format!("{text}\n").into_bytes())),
+        all.map(|(path, text)| TreeEntry::File(path.clone(), format!("{text}\n").into_bytes())),
     )
 }
 

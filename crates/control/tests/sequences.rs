@@ -9,6 +9,7 @@ use wattwise_control::set::plan::{Inventory, PlanError, Setting, plan};
 use wattwise_control::set::transaction::{Change, Transaction, TransactionError};
 use wattwise_emulator::{Emulator, Fault, Op};
 use wattwise_figure::Random;
+use wattwise_figure::setting::{IDLE_GOVERNOR, PROFILE};
 use wattwise_figure::units::Speed;
 use wattwise_hw::cpus::set::CpuSet;
 use wattwise_hw::root::Root;
@@ -295,7 +296,7 @@ fn wishes_that_cannot_be_fulfilled_are_refused_in_words() {
         (Setting::CState("C6".into(), false), "no C-state can be switched"),
         (Setting::PowerLimit { zone: None, constraint: None, power_uw: 1_000_000 }, "no power limit"),
         (Setting::Online(false), "at least one CPU must stay"),
-        (Setting::Profile("quiet".into()), "platform_profile"),
+        (Setting::Plain(&PROFILE, "quiet".into()), "platform_profile"),
         (Setting::DriverMode("passive".into()), "neither"),
     ] {
         let message = refuse(&m, setting.clone()).to_string();
@@ -335,11 +336,11 @@ fn every_machine_takes_every_setting_or_says_why_and_comes_back() {
             Setting::CState("1".into(), false),
             Setting::Latency(Some(20_000)),
             Setting::Latency(None),
-            Setting::IdleGovernor("menu".into()),
-            Setting::IdleGovernor("teo".into()),
+            Setting::Plain(&IDLE_GOVERNOR, "menu".into()),
+            Setting::Plain(&IDLE_GOVERNOR, "teo".into()),
             Setting::PowerLimit { zone: None, constraint: None, power_uw: 10_000_000 },
             Setting::Uncore(None, Some(Speed::Min)),
-            Setting::Profile("low-power".into()),
+            Setting::Plain(&PROFILE, "low-power".into()),
         ]);
         // Of the largest machines a part: the emulator's price for a write grows with their policies.
         let some: CpuSet = all(&m).iter().take(16).collect();
@@ -394,7 +395,7 @@ fn differing(
 }
 
 /// Random sets, hotplug by others, faults and restores, beside a twin that sees only the hotplug: in the end
-/// both machines are alike. `make soak` runs ten thousand (`WATTWISE_SEQUENCES`), `make test` 2,000, `make check` fewer.
+/// both machines are alike. `make soak` runs ten thousand (`WATTWISE_SEQUENCES`), `make test` 200.
 #[test]
 fn random_sequences_always_come_back() {
     let names = ["core-i5-2gen", "amd-laptop", "arm-big-little", "bc10", "vm-2cpu", "hybrid-laptop"];

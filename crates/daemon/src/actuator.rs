@@ -15,7 +15,7 @@ use crate::profile::{Bias, SpeedChoice, Wish};
 use std::collections::BTreeSet;
 use wattwise_control::set::plan::{Inventory, PlanError, Setting, plan};
 use wattwise_control::set::transaction::Change;
-use wattwise_figure::setting::{add, words};
+use wattwise_figure::setting::{self, add, words};
 use wattwise_hw::cpus::select::Selector;
 use wattwise_hw::root::{Root, exists, text};
 use wattwise_hw::rules;
@@ -114,7 +114,7 @@ pub fn of_bias(root: &dyn Root, cpufreq: &Cpufreq, bias: Bias) -> Vec<Setting> {
         Bias::Power => &["low-power", "quiet"],
     };
     let profile = words.iter().find(|w| choices.split_whitespace().any(|c| c == **w));
-    settings.extend(profile.map(|w| Setting::Profile((*w).into())));
+    settings.extend(profile.map(|w| Setting::Plain(&setting::PROFILE, (*w).into())));
     settings
 }
 

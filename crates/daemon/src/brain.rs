@@ -11,9 +11,9 @@
 
 use crate::config::Config;
 use crate::facts::Facts;
-use crate::profile::{Condition, Ppd, Profile, Wish};
+use crate::profile::{Condition, Ppd, Profile, Turn, Wish};
 use std::collections::BTreeMap;
-use wattwise_hw::states::supply::Source;
+use wattwise_hw::states::supply::SupplySource;
 
 /// Percent of charge by which a condition that holds goes on.
 const CHARGE_SLACK: u32 = 3;
@@ -33,7 +33,7 @@ pub enum Client {
 
 /// A profile held for a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Hold {
+pub struct ProfileHold {
     /// Its number.
     pub cookie: u32,
     /// The profile.
@@ -48,13 +48,13 @@ pub struct Hold {
 
 /// What can happen to a brain.
 #[derive(Debug, Clone)]
-pub enum Event {
+pub enum BrainEvent {
     /// The machine was looked at.
     Facts(Facts),
     /// Somebody chose a profile.
     Choose(String),
     /// A client holds a profile.
-    Hold(Hold),
+    Hold(ProfileHold),
     /// A hold ends.
     Release(u32),
     /// A client has gone, and with it its holds and pauses.
@@ -67,24 +67,6 @@ pub enum Event {
     Turn(Option<Turn>),
     /// Whether the battery counts; where it does not, the machine is taken to be on mains.
     BatteryAware(bool),
-}
-
-/// Whose turn it is while it is proved what a profile saves ([`crate::proving`]).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Turn {
-    /// The machine is as it was before the daemon.
-    Untouched,
-    /// A profile's.
-    Profile(String),
-}
-
-impl std::fmt::Display for Turn {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Turn::Untouched => "untouched",
-            Turn::Profile(name) => name,
-        })
-    }
 }
 
 /// What is in force and wanted now.
@@ -109,7 +91,7 @@ pub struct Decision {
 pub struct Brain {
     config: Config,
     chosen: String,
-    holds: Vec<Hold>,
+    holds: Vec<ProfileHold>,
     pauses: Vec<(Client, String)>,
     facts: Option<Facts>,
     turn: Option<Turn>,
@@ -138,7 +120,7 @@ impl Brain {
     }
 
     /// Holds, oldest first.
-    pub fn holds(&self) -> &[Hold] {
+    pub fn holds(&self) -> &[ProfileHold] {
         &self.holds
     }
 
@@ -186,30 +168,30 @@ impl Brain {
     }
 
     /// Takes an event; holds that it ended.
-    pub fn event(&mut self, event: Event) -> Vec<Hold> {
+    pub fn event(&mut self, event: BrainEvent) -> Vec<ProfileHold> {
         let mut ended = Vec::new();
-        let mut end = |holds: &mut Vec<Hold>, which: &dyn Fn(&Hold) -> bool| {
-            let (out, kept): (Vec<Hold>, Vec<Hold>) =
+        let mut end = |holds: &mut Vec<ProfileHold>, which: &dyn Fn(&ProfileHold) -> bool| {
+            let (out, kept): (Vec<ProfileHold>, Vec<ProfileHold>) =
                 std::mem::take(holds).into_iter().partition(|h| which(h));
             *holds = kept;
             ended.extend(out);
         };
         match event {
-            Event::Facts(facts) => self.facts = Some(facts),
-            Event::Choose(name) => {
+            BrainEvent::Facts(facts) => self.facts = Some(facts),
+            BrainEvent::Choose(name) => {
                 end(&mut self.holds, &|_| true);
                 self.chosen = name;
             }
-            Event::Hold(hold) => self.holds.push(hold),
-            Event::Release(cookie) => end(&mut self.holds, &|h| h.cookie == cookie),
-            Event::Gone(client) => {
+            BrainEvent::Hold(hold) => self.holds.push(hold),
+            BrainEvent::Release(cookie) => end(&mut self.holds, &|h| h.cookie == cookie),
+            BrainEvent::Gone(client) => {
                 end(&mut self.holds, &|h| h.client == client);
                 self.pauses.retain(|(c, _)| *c != client);
             }
-            Event::Turn(turn) => self.turn = turn,
-            Event::BatteryAware(on) => self.battery_ignored = !on,
-            Event::Pause(client, why) => self.pauses.push((client, why)),
-            Event::Config(config) => {
+            BrainEvent::Turn(turn) => self.turn = turn,
+            BrainEvent::BatteryAware(on) => self.battery_ignored = !on,
+            BrainEvent::Pause(client, why) => self.pauses.push((client, why)),
+            BrainEvent::Config(config) => {
                 self.config = *config;
                 let known = &self.config.profiles;
                 end(&mut self.holds, &|h| !known.contains_key(&h.profile));
@@ -292,7 +274,7 @@ impl Brain {
     fn holds_now(&self, condition: &Condition, held: bool) -> bool {
         let Some(facts) = &self.facts else { return false };
         match condition {
-            Condition::Power(source) if self.battery_ignored => *source == Source::Mains,
+            Condition::Power(source) if self.battery_ignored => *source == SupplySource::Mains,
             Condition::Power(source) => facts.source == *source,
             Condition::ChargeBelow(most) => {
                 let most = most + if held { CHARGE_SLACK } else { 0 };
@@ -335,21 +317,21 @@ mod tests {
         Brain::new(Config::from_text("test.toml", text).expect("no mistake"), None)
     }
 
-    fn on(source: Source) -> Facts {
+    fn on(source: SupplySource) -> Facts {
         Facts { source, ..Facts::default() }
     }
 
-    fn hold(cookie: u32, profile: &str, client: Client) -> Event {
+    fn hold(cookie: u32, profile: &str, client: Client) -> BrainEvent {
         let (reason, application) = ("a build".into(), "make".into());
-        Event::Hold(Hold { cookie, profile: profile.into(), reason, application, client })
+        BrainEvent::Hold(ProfileHold { cookie, profile: profile.into(), reason, application, client })
     }
 
     #[test]
     fn the_profile_follows_the_mains() {
         let mut brain = brain("");
-        brain.event(Event::Facts(on(Source::Mains)));
+        brain.event(BrainEvent::Facts(on(SupplySource::Mains)));
         assert_eq!(brain.decide().wish.to_string(), "bias balanced");
-        brain.event(Event::Facts(on(Source::Battery)));
+        brain.event(BrainEvent::Facts(on(SupplySource::Battery)));
         let decision = brain.decide();
         assert_eq!(decision.wish.to_string(), "bias balanced-power");
         assert!(decision.why.starts_with("chosen; on battery"), "{}", decision.why);
@@ -362,18 +344,18 @@ mod tests {
         brain.event(hold(1, "power-saver", client(1)));
         brain.event(hold(2, "performance", client(2)));
         assert_eq!(brain.decide().profile, "power-saver");
-        assert_eq!(brain.event(Event::Gone(client(1))).len(), 1);
+        assert_eq!(brain.event(BrainEvent::Gone(client(1))).len(), 1);
         assert_eq!(brain.decide().profile, "performance");
-        assert_eq!(brain.event(Event::Choose("balanced".into()))[0].cookie, 2);
+        assert_eq!(brain.event(BrainEvent::Choose("balanced".into()))[0].cookie, 2);
         assert_eq!((brain.decide().profile.as_str(), brain.holds().len()), ("balanced", 0));
     }
 
     #[test]
     fn a_value_at_the_limit_does_not_switch_to_and_fro() {
         let mut brain = brain("[profile.a]\n[[profile.a.when]]\nhotter_than = 80.0\nbias = \"power\"\n");
-        brain.event(Event::Choose("a".into()));
+        brain.event(BrainEvent::Choose("a".into()));
         let mut at = |celsius| {
-            brain.event(Event::Facts(Facts { celsius: Some(celsius), ..Facts::default() }));
+            brain.event(BrainEvent::Facts(Facts { celsius: Some(celsius), ..Facts::default() }));
             brain.decide().wish.bias.is_some()
         };
         assert_eq!(
@@ -386,9 +368,9 @@ mod tests {
     fn the_night_goes_over_midnight() {
         let mut brain =
             brain("[profile.a]\n[[profile.a.when]]\nbetween = \"22:00-07:00\"\nbias = \"power\"\n");
-        brain.event(Event::Choose("a".into()));
+        brain.event(BrainEvent::Choose("a".into()));
         let mut at = |hour: u16| {
-            brain.event(Event::Facts(Facts { minute: hour * 60, ..Facts::default() }));
+            brain.event(BrainEvent::Facts(Facts { minute: hour * 60, ..Facts::default() }));
             brain.decide().wish.bias.is_some()
         };
         assert_eq!([21, 22, 0, 6, 7].map(&mut at), [false, true, true, true, false]);
@@ -397,18 +379,18 @@ mod tests {
     #[test]
     fn a_measurement_has_the_machine_as_it_was() {
         let mut brain = brain("");
-        brain.event(Event::Pause(Client::Socket(1), "wattwise ab".into()));
+        brain.event(BrainEvent::Pause(Client::Socket(1), "wattwise ab".into()));
         let decision = brain.decide();
         assert!(decision.paused && decision.wish == Wish::default());
-        brain.event(Event::Gone(Client::Socket(1)));
+        brain.event(BrainEvent::Gone(Client::Socket(1)));
         assert!(!brain.decide().paused);
     }
 
     #[test]
     fn a_reload_keeps_what_was_chosen_where_it_is_still_there() {
         let mut brain = brain("[profile.a]\n");
-        brain.event(Event::Choose("a".into()));
-        let with = |text| Event::Config(Box::new(Config::from_text("t", text).expect("no mistake")));
+        brain.event(BrainEvent::Choose("a".into()));
+        let with = |text| BrainEvent::Config(Box::new(Config::from_text("t", text).expect("no mistake")));
         brain.event(with("[profile.a]\nbias = \"power\"\n"));
         assert_eq!(brain.decide().wish.to_string(), "bias power");
         brain.event(with(""));

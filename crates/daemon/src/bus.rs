@@ -1,7 +1,7 @@
 //! Whether there is a bus, and what is told to it.
 
 use crate::asks::Asks;
-use crate::brain::Hold;
+use crate::brain::ProfileHold;
 use crate::protocol::Status;
 
 /// The desktop's side, where there is one.
@@ -37,7 +37,7 @@ pub(crate) fn begin(bus: Option<&str>, _: &Asks) -> Bus {
 impl Bus {
     /// What is in force now, and holds that have ended since.
     #[cfg_attr(not(feature = "dbus"), allow(unused_variables, clippy::unused_self))]
-    pub(crate) fn tell(&self, told: impl FnOnce() -> (Status, Vec<Hold>)) {
+    pub(crate) fn tell(&self, told: impl FnOnce() -> (Status, Vec<ProfileHold>)) {
         #[cfg(feature = "dbus")]
         if let Some(ppd) = &self.ppd {
             let (status, ended) = told();

@@ -3,8 +3,7 @@
 //! What is wrong is told with file, line and column; the daemon goes on with what it had. What is built in is a file like
 //! any other (`builtin.toml`), read by the same code.
 
-use crate::brain::Turn;
-use crate::profile::{Bias, Case, Condition, CoresChoice, Ppd, Profile, SpeedChoice, Wish};
+use crate::profile::{Bias, Condition, CoresChoice, Ppd, Profile, ProfileCase, SpeedChoice, Turn, Wish};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,7 +11,7 @@ use toml::Spanned;
 use wattwise_figure::setting::{self, Setting, add};
 use wattwise_figure::units::duration_ns;
 use wattwise_figure::{nearest, one_line, share};
-use wattwise_hw::states::supply::Source;
+use wattwise_hw::states::supply::SupplySource;
 use wattwise_policy::chosen::{ChoiceError, CoresSpec};
 use wattwise_policy::{Settings, cores, speed};
 
@@ -44,7 +43,7 @@ pub enum Listen {
 
 /// Options of the daemon itself.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Options {
+pub struct DaemonOptions {
     /// The profile where none is remembered.
     pub default: String,
     /// Other programs' writes.
@@ -65,9 +64,9 @@ pub struct Options {
     pub prove_ns: u64,
 }
 
-impl Default for Options {
-    fn default() -> Options {
-        Options {
+impl Default for DaemonOptions {
+    fn default() -> DaemonOptions {
+        DaemonOptions {
             default: "balanced".into(),
             foreign: OnForeign::Yield,
             settle_ns: 400_000_000,
@@ -87,7 +86,7 @@ pub struct Config {
     /// By name.
     pub profiles: BTreeMap<String, Profile>,
     /// Options.
-    pub options: Options,
+    pub options: DaemonOptions,
 }
 
 /// What is wrong with a file: one line.
@@ -169,7 +168,7 @@ struct WhenTable {
 }
 
 /// Turns a file's text into values, and mistakes into places.
-struct Reader<'t> {
+struct ConfigReader<'t> {
     file: &'t str,
     text: &'t str,
 }
@@ -182,7 +181,7 @@ fn place(text: &str, at: usize) -> (usize, usize) {
     (line, column)
 }
 
-impl Reader<'_> {
+impl ConfigReader<'_> {
     fn at(&self, at: usize, message: impl std::fmt::Display) -> ConfigError {
         let (line, column) = place(self.text, at);
         ConfigError { file: self.file.to_owned(), line, column, message: one_line(&message.to_string()) }
@@ -277,12 +276,12 @@ impl Reader<'_> {
         }
     }
 
-    fn case(&self, table: &WhenTable, profile: usize) -> Result<Case, ConfigError> {
+    fn case(&self, table: &WhenTable, profile: usize) -> Result<ProfileCase, ConfigError> {
         let mut when = Vec::new();
         when.extend(table.power.as_ref().map(|power| {
             Condition::Power(match power {
-                SourceWord::Mains => Source::Mains,
-                SourceWord::Battery => Source::Battery,
+                SourceWord::Mains => SupplySource::Mains,
+                SourceWord::Battery => SupplySource::Battery,
             })
         }));
         if let Some(percent) = &table.charge_below {
@@ -329,7 +328,7 @@ impl Reader<'_> {
             speed: self.speed(&table.speed)?,
             cores: self.cores(&table.cores)?,
         };
-        Ok(Case { when, wish })
+        Ok(ProfileCase { when, wish })
     }
 
     fn profile(&self, name: &Spanned<String>, table: &ProfileTable) -> Result<Profile, ConfigError> {
@@ -354,8 +353,8 @@ impl Reader<'_> {
         &self,
         table: &DaemonTable,
         profiles: &BTreeMap<String, Profile>,
-    ) -> Result<Options, ConfigError> {
-        let defaults = Options::default();
+    ) -> Result<DaemonOptions, ConfigError> {
+        let defaults = DaemonOptions::default();
         let known = |name: &Spanned<String>| match profiles.contains_key(name.get_ref()) {
             true => Ok(name.get_ref().clone()),
             false => {
@@ -373,7 +372,7 @@ impl Reader<'_> {
             true => Ok(path.get_ref().clone()),
             false => Err(self.at(path.span().start, "expected a path from the root, beginning with /")),
         };
-        Ok(Options {
+        Ok(DaemonOptions {
             default,
             foreign: table.foreign.unwrap_or_default(),
             settle_ns: self.duration(&table.settle, defaults.settle_ns, 50_000_000)?,
@@ -432,7 +431,7 @@ impl Config {
     }
 
     fn parse(file: &str, text: &str, under: Config) -> Result<Config, ConfigError> {
-        let reader = Reader { file, text };
+        let reader = ConfigReader { file, text };
         let tables = reader.file()?;
         let mut profiles = under.profiles;
         for (name, table) in &tables.profile {

@@ -1,6 +1,6 @@
 //! A copy of a machine on which can be tried what would be done: an emulated one, with the kernel's rules.
 
-use wattwise_emulator::{Emulator, Entry};
+use wattwise_emulator::{Emulator, TreeEntry};
 use wattwise_hw::root::Root;
 
 /// Folders that the daemon looks at, and how deep.
@@ -30,17 +30,17 @@ pub(crate) fn of(root: &dyn Root) -> Emulator {
         gather(root, folder, depth, &mut entries);
     }
     for file in FILES {
-        entries.extend(root.read(file).ok().map(|bytes| Entry::File(file.to_owned(), bytes)));
+        entries.extend(root.read(file).ok().map(|bytes| TreeEntry::File(file.to_owned(), bytes)));
     }
     Emulator::from_files("a copy", entries)
 }
 
-fn gather(root: &dyn Root, path: &str, depth: u32, entries: &mut Vec<Entry>) {
+fn gather(root: &dyn Root, path: &str, depth: u32, entries: &mut Vec<TreeEntry>) {
     let Ok(names) = root.list(path) else { return };
     for name in names {
         let path = format!("{path}/{name}");
         match root.read(&path) {
-            Ok(bytes) => entries.push(Entry::File(path, bytes)),
+            Ok(bytes) => entries.push(TreeEntry::File(path, bytes)),
             Err(_) if depth > 0 => gather(root, &path, depth - 1, entries),
             Err(_) => {}
         }

@@ -11,22 +11,22 @@
 //! `performance`, the kernel shows that preference too: it is no wish of anybody's, and ours returns with the governor.
 
 use crate::actuator::{self, Orders};
-use crate::brain::{Brain, Decision, Event, Hold};
+use crate::brain::{Brain, BrainEvent, Decision, ProfileHold};
 use crate::config::OnForeign;
-use crate::facts::{Needs, Watch};
-pub use crate::input::{Counts, Input, Kind, Note};
-use crate::live::Live;
+use crate::facts::{FactWatch, Needs};
+pub use crate::input::{EngineCounts, KernelInput, LogKind, Note};
+use crate::live::LivePolicy;
 use crate::profile::{Condition, Wish};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use wattwise_control::cores::hold::Options as HoldOptions;
+use wattwise_control::cores::hold::HoldOptions;
 use wattwise_control::govern::cores::Following;
 use wattwise_control::set::original::Restored;
-use wattwise_control::set::standing::{Changed, Foreign, Standing};
+use wattwise_control::set::standing::{Changed, Foreign, StandingChanges};
 use wattwise_control::set::target::Target;
 use wattwise_hw::root::{Root, text};
 use wattwise_hw::states::cpufreq::Cpufreq;
-use wattwise_hw::states::supply::Source;
+use wattwise_hw::states::supply::SupplySource;
 use wattwise_policy::PowerSource;
 
 const ONLINE: &str = "sys/devices/system/cpu/online";
@@ -45,10 +45,10 @@ pub struct Engine<'r> {
     root: &'r dyn Root,
     folder: PathBuf,
     brain: Brain,
-    standing: Standing<'r>,
-    live: Option<Live>,
+    standing: StandingChanges<'r>,
+    live: Option<LivePolicy>,
     cores: Option<(String, Following)>,
-    watch: Watch,
+    watch: FactWatch,
     decision: Decision,
     /// Whether anything was ever decided.
     begun: bool,
@@ -61,9 +61,9 @@ pub struct Engine<'r> {
     forced: BTreeSet<Target>,
     told: BTreeSet<String>,
     notes: Vec<Note>,
-    counts: Counts,
+    counts: EngineCounts,
     minute: u16,
-    ended: Vec<Hold>,
+    ended: Vec<ProfileHold>,
     revision: u64,
     /// Writes are not told one by one.
     quiet: bool,
@@ -92,10 +92,10 @@ impl<'r> Engine<'r> {
             root,
             folder: folder.to_owned(),
             brain,
-            standing: Standing::new(root, folder, "wattwised"),
+            standing: StandingChanges::new(root, folder, "wattwised"),
             live: None,
             cores: None,
-            watch: Watch::default(),
+            watch: FactWatch::default(),
             decision: Decision::default(),
             begun: false,
             online: String::new(),
@@ -107,7 +107,7 @@ impl<'r> Engine<'r> {
             forced: BTreeSet::new(),
             told: BTreeSet::new(),
             notes: Vec::new(),
-            counts: Counts::default(),
+            counts: EngineCounts::default(),
             minute: 0,
             ended: Vec::new(),
             revision: 0,
@@ -128,7 +128,7 @@ impl<'r> Engine<'r> {
     pub fn due_ns(&self) -> u64 {
         let looks = self.looks_ns.iter().copied();
         let again = self.back_off.values().map(|b| b.due_ns);
-        let live = self.live.as_ref().map(Live::due_ns);
+        let live = self.live.as_ref().map(LivePolicy::due_ns);
         looks.chain(again).chain(live).chain([self.look_due_ns]).min().unwrap_or(u64::MAX)
     }
 
@@ -146,18 +146,20 @@ impl<'r> Engine<'r> {
     }
 
     /// Takes what the kernel says.
-    pub fn input(&mut self, now_ns: u64, input: Input) {
+    pub fn input(&mut self, now_ns: u64, input: KernelInput) {
         match input {
-            Input::Supply => {}
-            Input::Cpus | Input::Resumed => self.recover(now_ns, matches!(input, Input::Resumed)),
+            KernelInput::Supply => {}
+            KernelInput::Cpus | KernelInput::Resumed => {
+                self.recover(now_ns, matches!(input, KernelInput::Resumed))
+            }
         }
         self.stir(now_ns);
     }
 
     /// Takes what somebody wants.
-    pub fn event(&mut self, now_ns: u64, event: Event) {
+    pub fn event(&mut self, now_ns: u64, event: BrainEvent) {
         self.revision += 1;
-        let is_config = matches!(event, Event::Config(_));
+        let is_config = matches!(event, BrainEvent::Config(_));
         let ended = self.brain.event(event);
         self.ended.extend(ended);
         if is_config {
@@ -194,7 +196,7 @@ impl<'r> Engine<'r> {
             minute: self.minute,
         };
         let facts = self.watch.look(self.root, &needs);
-        self.brain.event(Event::Facts(facts));
+        self.brain.event(BrainEvent::Facts(facts));
         let online = text(self.root, ONLINE).unwrap_or_default();
         if online != self.online {
             self.online = online;
@@ -226,7 +228,7 @@ impl<'r> Engine<'r> {
         if !self.begun || decision.profile != self.decision.profile || decision.paused != self.decision.paused
         {
             self.counts.transitions += u64::from(self.begun);
-            self.note(Kind::Profile, format!("{}: {}", decision.profile, decision.why));
+            self.note(LogKind::Profile, format!("{}: {}", decision.profile, decision.why));
         }
         if !same {
             // What others changed meanwhile is told, and theirs, before it is written over.
@@ -265,7 +267,7 @@ impl<'r> Engine<'r> {
         for (what, why) in orders.refused {
             self.refuse(&what, &why);
         }
-        let failed = changed.failed.iter().map(|(target, _, why)| (target.clone(), why.clone()));
+        let failed = changed.failed.iter().map(|f| (f.target.clone(), f.why.clone()));
         self.refused.extend(failed);
     }
 
@@ -286,13 +288,13 @@ impl<'r> Engine<'r> {
         orders
     }
 
-    fn begin_live(&self, orders: &mut Orders, now_ns: u64) -> Option<Live> {
+    fn begin_live(&self, orders: &mut Orders, now_ns: u64) -> Option<LivePolicy> {
         let (choice, authority) = orders.live.take()?;
         let cpufreq = Cpufreq::read(&self.standing.before());
         let (source, celsius) = self.feed();
         let record = self.brain.config().options.record.as_deref();
         let seen = (now_ns, source, celsius);
-        match Live::begin(self.root, &cpufreq, (&choice, authority), &orders.changes, seen, record) {
+        match LivePolicy::begin(self.root, &cpufreq, (&choice, authority), &orders.changes, seen, record) {
             Ok((live, first)) => {
                 orders.changes.extend(first);
                 Some(live)
@@ -333,8 +335,8 @@ impl<'r> Engine<'r> {
         let facts = self.brain.facts();
         let source = match facts.map(|f| f.source) {
             None => PowerSource::Unknown,
-            Some(Source::Mains) => PowerSource::Mains,
-            Some(Source::Battery) => PowerSource::Battery,
+            Some(SupplySource::Mains) => PowerSource::Mains,
+            Some(SupplySource::Battery) => PowerSource::Battery,
         };
         (source, facts.and_then(|f| f.celsius))
     }
@@ -350,7 +352,7 @@ impl<'r> Engine<'r> {
                         Ok(written) => self.counts.writes += u64::from(written),
                         Err(e) => {
                             self.counts.failed += 1;
-                            let why = wattwise_hw::probe::why_not_written(&e, &target.path(), self.root);
+                            let why = wattwise_hw::rules::why_not_written(&e, &target.path(), self.root);
                             self.refuse(&target.to_string(), &why);
                         }
                     }
@@ -404,17 +406,17 @@ impl<'r> Engine<'r> {
             OnForeign::Yield => {
                 self.standing.let_go(&found.target);
                 self.plans.clear();
-                self.note(Kind::Foreign, format!("{said}; it stays until the profile changes"));
+                self.note(LogKind::Foreign, format!("{said}; it stays until the profile changes"));
             }
             OnForeign::Warn if first => {
                 let who = wattwise_hw::states::writers::suspects(self.root);
-                self.note(Kind::Foreign, format!("{said}; {who}"));
+                self.note(LogKind::Foreign, format!("{said}; {who}"));
             }
             OnForeign::Warn => {}
             OnForeign::Reassert => {
                 let wait_ns = SECOND_NS;
                 self.back_off.insert(found.target.clone(), BackOff { due_ns: now_ns + wait_ns, wait_ns });
-                self.note(Kind::Foreign, format!("{said}; it is written again, ever more rarely"));
+                self.note(LogKind::Foreign, format!("{said}; it is written again, ever more rarely"));
             }
         }
     }
@@ -443,10 +445,10 @@ impl<'r> Engine<'r> {
         self.counts.writes += changed.wrote.len() as u64;
         self.counts.failed += changed.failed.len() as u64;
         for w in changed.wrote.iter().filter(|_| !self.quiet).collect::<Vec<_>>() {
-            self.note(Kind::Wrote, format!("{}: {} -> {} ({why})", w.what, w.old, w.got));
+            self.note(LogKind::Wrote, format!("{}: {} -> {} ({why})", w.what, w.old, w.got));
         }
-        for (target, _, why) in &changed.failed {
-            self.refuse(target, why);
+        for failed in &changed.failed {
+            self.refuse(&failed.target, &failed.why);
         }
     }
 
@@ -455,19 +457,19 @@ impl<'r> Engine<'r> {
         self.revision += 1;
         let line = format!("{what}: {why}");
         if self.told.insert(line.clone()) {
-            self.note(Kind::Refused, line);
+            self.note(LogKind::Refused, line);
         }
     }
 
     /// Adds a line to the log.
-    pub fn tell(&mut self, kind: Kind, text: String) {
+    pub fn tell(&mut self, kind: LogKind, text: String) {
         match kind {
-            Kind::Refused if !self.told.insert(text.clone()) => {}
+            LogKind::Refused if !self.told.insert(text.clone()) => {}
             _ => self.note(kind, text),
         }
     }
 
-    fn note(&mut self, kind: Kind, text: String) {
+    fn note(&mut self, kind: LogKind, text: String) {
         self.notes.push(Note { kind, text });
     }
 
@@ -477,7 +479,7 @@ impl<'r> Engine<'r> {
     }
 
     /// Holds that have ended since the last call.
-    pub fn ended(&mut self) -> Vec<Hold> {
+    pub fn ended(&mut self) -> Vec<ProfileHold> {
         std::mem::take(&mut self.ended)
     }
 
@@ -497,7 +499,7 @@ impl<'r> Engine<'r> {
     }
 
     /// Counts.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> EngineCounts {
         self.counts
     }
 

@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use wattwise_hw::cpus::proc_stat::{Stat, StatFile};
 use wattwise_hw::root::{Root, text};
 use wattwise_hw::states::sensors::sensors;
-use wattwise_hw::states::supply::{Source, supply};
+use wattwise_hw::states::supply::{SupplySource, supply};
 
 /// What was seen.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Facts {
     /// What feeds the machine.
-    pub source: Source,
+    pub source: SupplySource,
     /// Why that is known.
     pub source_why: String,
     /// Charge of the fullest battery, percent.
@@ -41,7 +41,7 @@ pub struct Needs<'a> {
 
 /// Reads a machine, again and again.
 #[derive(Default)]
-pub struct Watch {
+pub struct FactWatch {
     stat: Option<StatFile>,
     then: Option<Stat>,
 }
@@ -49,7 +49,7 @@ pub struct Watch {
 /// Sensors of other things: drives, radios, batteries.
 const NOT_THE_CPUS: [&str; 5] = ["nvme", "iwlwifi", "BAT", "drivetemp", "amdgpu"];
 
-impl Watch {
+impl FactWatch {
     /// Looks.
     pub fn look(&mut self, root: &dyn Root, needs: &Needs<'_>) -> Facts {
         let supply = supply(root);

@@ -2,7 +2,7 @@
 
 /// What a line of the log is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum LogKind {
     /// A profile came into force.
     Profile,
     /// A value was written.
@@ -19,14 +19,14 @@ pub enum Kind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
     /// What about.
-    pub kind: Kind,
+    pub kind: LogKind,
     /// The line.
     pub text: String,
 }
 
 /// What the kernel says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Input {
+pub enum KernelInput {
     /// A supply changed.
     Supply,
     /// A CPU came or went.
@@ -37,7 +37,7 @@ pub enum Input {
 
 /// Counts since the start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct EngineCounts {
     /// Values written, those of followed policies among them.
     pub writes: u64,
     /// Values found that another program had written.

@@ -20,7 +20,7 @@ use wattwise_hw::states::cpufreq::{Cpufreq, CpufreqPolicy};
 use wattwise_policy::ticks::sample;
 use wattwise_policy::{
     Cadence, CpuSample, DomainInfo, DomainSample, Intent, Khz, Level, Observation, Platform, PowerSource,
-    Scope, SpeedPolicy,
+    SampleScope, SpeedPolicy,
 };
 
 /// Ticks in the shortest time between two polls.
@@ -29,7 +29,7 @@ const LEAST_TICKS: u64 = 5;
 const STEP_KHZ: u32 = 100_000;
 
 /// A domain and the files by which its speed is asked for.
-struct Domain {
+struct FollowedDomain {
     files: Vec<(Target, String)>,
     authority: Authority,
     /// The speed in force, as far as we know.
@@ -40,14 +40,14 @@ struct Domain {
 }
 
 /// A policy at work.
-pub struct Live {
+pub struct LivePolicy {
     /// As it was written.
     pub text: String,
     /// Decisions so far.
     pub decisions: u64,
     policy: Box<dyn SpeedPolicy>,
     platform: Platform,
-    domains: Vec<Domain>,
+    domains: Vec<FollowedDomain>,
     stat: StatFile,
     then: Stat,
     tick_ns: u64,
@@ -114,13 +114,13 @@ fn domains(
     cpufreq: &Cpufreq,
     authority: Authority,
     beside: &[Change],
-) -> Result<(Vec<DomainInfo>, Vec<Domain>), String> {
+) -> Result<(Vec<DomainInfo>, Vec<FollowedDomain>), String> {
     let (mut infos, mut domains) = (Vec::new(), Vec::new());
     for policy in cpufreq.policies().iter().filter(|p| !p.is_offline()) {
         let info = info(policy).ok_or_else(|| format!("{} shows no range of its speed", policy.name()))?;
         let now = policy.current_khz.and_then(|k| u32::try_from(k).ok()).map_or(info.fastest(), Khz);
         let (low, high) = limits(policy, beside, &info);
-        domains.push(Domain { files: files(policy, authority), authority, khz: now, low, high });
+        domains.push(FollowedDomain { files: files(policy, authority), authority, khz: now, low, high });
         infos.push(info);
     }
     match domains.is_empty() {
@@ -146,7 +146,7 @@ fn millicelsius(celsius: Option<f64>) -> Option<i32> {
     celsius.map(|c| (c * 1000.0) as i32)
 }
 
-impl Live {
+impl LivePolicy {
     /// A policy for a machine, and the first values of its files; nothing is written yet.
     ///
     /// # Errors
@@ -158,7 +158,7 @@ impl Live {
         beside: &[Change],
         (now_ns, source, celsius): (u64, PowerSource, Option<f64>),
         record: Option<&Path>,
-    ) -> Result<(Live, Vec<Change>), String> {
+    ) -> Result<(LivePolicy, Vec<Change>), String> {
         let seen = |e: std::io::Error| format!("/proc/stat: {e}; a policy that is followed needs it");
         let mut stat = StatFile::open(root).map_err(seen)?;
         let then = stat.look().map_err(seen)?;
@@ -171,7 +171,7 @@ impl Live {
         let (first_ns, period_ns, by_ticks) = pace(policy.cadence(), tick_ns)?;
         let limits: Vec<_> = domains.iter().map(|d| (d.low.0, d.high.0)).collect();
         let witness = Witness::begin(record, &choice.text, tick_ns, &platform, &limits);
-        let mut live = Live {
+        let mut live = LivePolicy {
             witness,
             text: choice.text.clone(),
             decisions: 0,
@@ -187,7 +187,7 @@ impl Live {
             by_ticks,
             due_ns: now_ns.saturating_add(first_ns),
         };
-        live.ask(now_ns, Scope::All, source, millicelsius(celsius), true);
+        live.ask(now_ns, SampleScope::All, source, millicelsius(celsius), true);
         let before = live.khz();
         let first = live.wanted();
         live.tell(now_ns, source, celsius, (true, before));
@@ -202,7 +202,7 @@ impl Live {
         self.period_ns.map_or(u64::MAX, |_| self.due_ns)
     }
 
-    fn ask(&mut self, now_ns: u64, scope: Scope, source: PowerSource, mc: Option<i32>, start: bool) {
+    fn ask(&mut self, now_ns: u64, scope: SampleScope, source: PowerSource, mc: Option<i32>, start: bool) {
         let domains: Vec<DomainSample> =
             self.domains.iter().map(|d| DomainSample { khz: d.khz, min: d.low, max: d.high }).collect();
         self.intent.next_ns = None;
@@ -244,10 +244,10 @@ impl Live {
         let mc = millicelsius(celsius);
         if self.by_ticks {
             for cpu in 0..self.platform.cpus {
-                self.ask(now_ns, Scope::Cpu(cpu), source, mc, false);
+                self.ask(now_ns, SampleScope::Cpu(cpu), source, mc, false);
             }
         } else {
-            self.ask(now_ns, Scope::All, source, mc, false);
+            self.ask(now_ns, SampleScope::All, source, mc, false);
         }
         self.decisions += 1;
         let period = self.intent.next_ns.or(self.period_ns).unwrap_or(u64::MAX);
@@ -362,7 +362,7 @@ mod tests {
             WANTED.set(DomainIntent { min: Khz(min), max: Khz(max), desired: Khz(desired) });
             let seen = (0, PowerSource::Mains, None);
             let policy = (&choice, Authority::Userspace);
-            let (_, first) = Live::begin(&machine, &cpufreq, policy, &[], seen, None).expect("begins");
+            let (_, first) = LivePolicy::begin(&machine, &cpufreq, policy, &[], seen, None).expect("begins");
             assert!(!first.is_empty());
             assert!(first.iter().all(|c| c.value == khz.to_string()), "{what}: {khz}, not {first:?}");
         }

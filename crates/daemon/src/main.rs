@@ -7,7 +7,7 @@ use wattwise_daemon::asks::say;
 use wattwise_daemon::client::SOCKET;
 use wattwise_daemon::config::Config;
 use wattwise_daemon::places::Places;
-use wattwise_daemon::run::{RunError, dry_run, restore, run};
+use wattwise_daemon::run::{DaemonError, dry_run, restore, run};
 use wattwise_hw::root::{DirRoot, Root};
 
 const HELP: &str = "\
@@ -33,7 +33,7 @@ Exit codes: 0 ended, 1 failed, 2 bad usage or configuration, 3 nothing can be se
 Signals: SIGHUP reads the configuration again; SIGTERM puts everything back and ends.
 ";
 
-struct Args {
+struct DaemonArgs {
     dry_run: bool,
     restore: bool,
     profile: Option<String>,
@@ -41,8 +41,8 @@ struct Args {
     places: Places,
 }
 
-fn parse(given: impl Iterator<Item = String>) -> Result<Option<Args>, String> {
-    let mut args = Args {
+fn parse(given: impl Iterator<Item = String>) -> Result<Option<DaemonArgs>, String> {
+    let mut args = DaemonArgs {
         dry_run: false,
         restore: false,
         profile: None,
@@ -104,7 +104,7 @@ fn open(root: Option<&str>) -> Result<Box<dyn Root>, String> {
     }
 }
 
-fn work(args: &Args) -> Result<u8, (u8, String)> {
+fn work(args: &DaemonArgs) -> Result<u8, (u8, String)> {
     let root = open(args.root.as_deref()).map_err(|e| (2, e))?;
     if args.restore {
         return restore(&*root, &args.places).map_err(|e| (e.code(), e.to_string()));
@@ -113,7 +113,7 @@ fn work(args: &Args) -> Result<u8, (u8, String)> {
     if let Some(name) = &args.profile {
         config.profile(name).map_err(|e| (2, format!("--profile {name}: {e}")))?;
     }
-    let coded = |e: RunError| (e.code(), e.to_string());
+    let coded = |e: DaemonError| (e.code(), e.to_string());
     if args.dry_run {
         let told = dry_run(&*root, &config, args.profile.as_deref()).map_err(coded)?;
         _ = std::io::stdout().write_all(told.as_bytes());

@@ -13,7 +13,7 @@ use wattwise_figure::one_line;
 use wattwise_hw::clock::Moment;
 use wattwise_hw::cpus::set::CpuSet;
 use wattwise_hw::root::{Access, Node, Root, text};
-use wattwise_hw::states::supply::Source;
+use wattwise_hw::states::supply::SupplySource;
 use wattwise_meter::Meter;
 use wattwise_meter::domain::Domain;
 
@@ -22,7 +22,7 @@ pub struct Metrics {
     meter: Meter,
     last: Vec<(Domain, f64)>,
     at: Moment,
-    residency: Residency,
+    residency: ResidencyFiles,
 }
 
 const ONLINE: &str = "sys/devices/system/cpu/online";
@@ -49,7 +49,7 @@ impl Metrics {
     pub fn open(root: &dyn Root, at: Moment) -> Metrics {
         let mut meter = Meter::open(root);
         meter.begin(at);
-        Metrics { meter, last: Vec::new(), at, residency: Residency::default() }
+        Metrics { meter, last: Vec::new(), at, residency: ResidencyFiles::default() }
     }
 
     /// Reads the counters, so that none wraps unseen.
@@ -119,14 +119,14 @@ impl Metrics {
 
 /// Time in C-states: a file for each state of each CPU. Their names are read and the files opened once, and again when CPUs came or went.
 #[derive(Default)]
-struct Residency {
+struct ResidencyFiles {
     online: String,
     /// By name.
     states: BTreeMap<String, Vec<Box<dyn Node>>>,
 }
 
-impl Residency {
-    fn open(root: &dyn Root, online: String) -> Residency {
+impl ResidencyFiles {
+    fn open(root: &dyn Root, online: String) -> ResidencyFiles {
         let mut states: BTreeMap<String, Vec<Box<dyn Node>>> = BTreeMap::new();
         let cpus = CpuSet::parse(online.trim()).unwrap_or_default();
         for cpu in cpus.iter() {
@@ -140,7 +140,7 @@ impl Residency {
                 }
             }
         }
-        Residency { online, states }
+        ResidencyFiles { online, states }
     }
 
     /// Seconds in a state, all CPUs; one that has just gone is left out.
@@ -156,7 +156,7 @@ impl Residency {
     fn tell(&mut self, out: &mut String, root: &dyn Root) {
         let online = text(root, ONLINE).unwrap_or_default();
         if online != self.online {
-            *self = Residency::open(root, online);
+            *self = ResidencyFiles::open(root, online);
         }
         if self.states.is_empty() {
             return;
@@ -164,7 +164,7 @@ impl Residency {
         let metric = "wattwise_cpu_idle_seconds_total";
         _ = writeln!(out, "# HELP {metric} Time of all CPUs in each C-state.\n# TYPE {metric} counter");
         for (name, nodes) in &mut self.states {
-            _ = writeln!(out, "{metric}{{state=\"{}\"}} {}", escaped(name), Residency::seconds(nodes));
+            _ = writeln!(out, "{metric}{{state=\"{}\"}} {}", escaped(name), ResidencyFiles::seconds(nodes));
         }
     }
 }
@@ -209,7 +209,7 @@ fn of_daemon(out: &mut String, engine: &mut Engine<'_>) {
     );
     one("wattwise_values", "gauge", "Values that stand for the profile in force.", engine.values() as u64);
     one("wattwise_refused", "gauge", "Wishes that cannot be had here.", engine.refused().len() as u64);
-    let battery = engine.brain().facts().is_some_and(|f| f.source == Source::Battery);
+    let battery = engine.brain().facts().is_some_and(|f| f.source == SupplySource::Battery);
     one("wattwise_on_battery", "gauge", "Whether a battery feeds the machine.", u64::from(battery));
     let decision = engine.decision();
     let metric = "wattwise_profile_info";

@@ -10,7 +10,7 @@
 #![allow(missing_docs, reason = "the macro drops the docs of signals")]
 
 use crate::asks::{Asks, Message};
-use crate::brain::{Client, Hold};
+use crate::brain::{Client, ProfileHold};
 use crate::profile;
 use crate::protocol::{Held, Reply, Request, Status};
 use std::collections::{BTreeSet, HashMap};
@@ -36,7 +36,7 @@ const ACTION: &str = "org.wattwise.switch-profile";
 
 /// What was told last.
 #[derive(Debug, Clone, Default, PartialEq)]
-struct Told {
+struct PpdTold {
     profile: String,
     holds: Vec<Held>,
     degraded: String,
@@ -47,7 +47,7 @@ struct Told {
 #[derive(Clone)]
 struct Desk {
     asks: Asks,
-    told: Arc<Mutex<Told>>,
+    told: Arc<Mutex<PpdTold>>,
     /// Clients whose leaving is waited for.
     watched: Arc<Mutex<BTreeSet<String>>>,
     /// Whether whoever asks is judged.
@@ -57,7 +57,7 @@ struct Desk {
 type Details = HashMap<&'static str, Value<'static>>;
 
 impl Desk {
-    fn told(&self) -> MutexGuard<'_, Told> {
+    fn told(&self) -> MutexGuard<'_, PpdTold> {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -296,8 +296,8 @@ macro_rules! object {
             fn announce(
                 connection: &Connection,
                 path: &str,
-                now: &Told,
-                then: &Told,
+                now: &PpdTold,
+                then: &PpdTold,
                 ended: &[u32],
             ) -> zbus::Result<()> {
                 let object = connection.object_server().interface::<_, $type>(path)?;
@@ -331,14 +331,14 @@ object!(OldObject, "net.hadess.PowerProfiles");
 
 /// The objects on a bus.
 pub struct Ppd {
-    told: Arc<Mutex<Told>>,
-    news: mpsc::Sender<(Told, Vec<u32>)>,
+    told: Arc<Mutex<PpdTold>>,
+    news: mpsc::Sender<(PpdTold, Vec<u32>)>,
 }
 
 /// Without a word for it, it is balanced.
-fn told_of(status: &Status) -> Told {
+fn told_of(status: &Status) -> PpdTold {
     let known = profile::Ppd::ALL.iter().any(|p| p.name() == status.ppd);
-    Told {
+    PpdTold {
         profile: if known { status.ppd.clone() } else { profile::Ppd::Balanced.name().to_owned() },
         holds: status.holds.clone(),
         degraded: String::new(),
@@ -369,7 +369,7 @@ impl Ppd {
                 )));
             }
         }
-        let (news, heard) = mpsc::channel::<(Told, Vec<u32>)>();
+        let (news, heard) = mpsc::channel::<(PpdTold, Vec<u32>)>();
         let then = told_of(&Status { battery_aware: true, ..Status::default() });
         let spawned =
             std::thread::Builder::new().name("bus".into()).spawn(move || announce(&connection, then, &heard));
@@ -378,7 +378,7 @@ impl Ppd {
     }
 
     /// What is in force now, and holds that have ended.
-    pub fn tell(&self, status: &Status, ended: &[Hold]) {
+    pub fn tell(&self, status: &Status, ended: &[ProfileHold]) {
         let now = told_of(status);
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         if *told != now || !ended.is_empty() {
@@ -388,7 +388,7 @@ impl Ppd {
     }
 }
 
-fn announce(connection: &Connection, mut then: Told, heard: &mpsc::Receiver<(Told, Vec<u32>)>) {
+fn announce(connection: &Connection, mut then: PpdTold, heard: &mpsc::Receiver<(PpdTold, Vec<u32>)>) {
     for (now, ended) in heard {
         _ = Object::announce(connection, PATH, &now, &then, &ended);
         _ = OldObject::announce(connection, OLD_PATH, &now, &then, &ended);

@@ -1,12 +1,12 @@
 //! What a profile wants, and under which conditions it wants something else.
 //!
-//! A profile is a base and a list of [`Case`]s. Those whose conditions all hold are laid over the base in their order: of two
+//! A profile is a base and a list of [`ProfileCase`]s. Those whose conditions all hold are laid over the base in their order: of two
 //! wishes for one thing the later counts. So a profile reads from the top: "balanced; on battery balance_power; under 20 %
 //! without boost".
 
 use wattwise_figure::one_line;
 use wattwise_figure::setting::{Setting, add, words};
-use wattwise_hw::states::supply::Source;
+use wattwise_hw::states::supply::SupplySource;
 use wattwise_policy::chosen::CoresSpec;
 use wattwise_policy::{Settings, Speed};
 
@@ -116,7 +116,7 @@ impl Wish {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Condition {
     /// What feeds the machine.
-    Power(Source),
+    Power(SupplySource),
     /// Charge at most so many percent.
     ChargeBelow(u32),
     /// Charge at least so many percent.
@@ -151,7 +151,7 @@ impl std::fmt::Display for Condition {
 
 /// Wishes under conditions, all of which must hold.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Case {
+pub struct ProfileCase {
     /// The conditions.
     pub when: Vec<Condition>,
     /// What is then wanted over what was before.
@@ -170,7 +170,7 @@ pub struct Profile {
     /// What is wanted in any case.
     pub base: Wish,
     /// What else, and when.
-    pub cases: Vec<Case>,
+    pub cases: Vec<ProfileCase>,
 }
 
 /// The three profiles that desktops know.
@@ -197,5 +197,23 @@ impl Ppd {
             Ppd::Balanced => "balanced",
             Ppd::PowerSaver => "power-saver",
         }
+    }
+}
+
+/// Whose turn it is while it is proved what a profile saves ([`crate::proving`]).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Turn {
+    /// The machine is as it was before the daemon.
+    Untouched,
+    /// A profile's.
+    Profile(String),
+}
+
+impl std::fmt::Display for Turn {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Turn::Untouched => "untouched",
+            Turn::Profile(name) => name,
+        })
     }
 }

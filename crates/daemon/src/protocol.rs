@@ -3,7 +3,7 @@
 //! Anybody may ask what is in force. To change it is root's, and of whoever the daemon runs as; desktops go by D-Bus, where
 //! polkit decides. Holds and pauses last as long as their connection.
 
-use crate::brain::Hold;
+use crate::brain::ProfileHold;
 use serde::{Deserialize, Serialize};
 
 /// The most that a request has, with its end of line.
@@ -75,8 +75,8 @@ pub struct Held {
     pub application: String,
 }
 
-impl From<&Hold> for Held {
-    fn from(hold: &Hold) -> Held {
+impl From<&ProfileHold> for Held {
+    fn from(hold: &ProfileHold) -> Held {
         Held {
             cookie: hold.cookie,
             profile: hold.profile.clone(),

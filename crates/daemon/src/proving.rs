@@ -11,8 +11,9 @@
 //!    a turn could not be put in force. While a profile is held, or a measurement has the machine, there are no turns.
 //! 4. It is judged on request ([`Proving::told`]), by an interval that may be looked at at any time, until the plan is carried out.
 
-use crate::brain::{Event, Turn};
-use crate::engine::{Engine, Kind};
+use crate::brain::BrainEvent;
+use crate::engine::{Engine, LogKind};
+use crate::profile::Turn;
 use crate::protocol::Proof;
 use std::path::PathBuf;
 use wattwise_figure::Provenance;
@@ -20,14 +21,14 @@ use wattwise_figure::verdict::Aim;
 use wattwise_hw::clock::Moment;
 use wattwise_hw::identity::Identity;
 use wattwise_hw::root::Root;
-use wattwise_hw::states::supply::Source;
+use wattwise_hw::states::supply::SupplySource;
 use wattwise_meter::Meter;
 use wattwise_proof::block::{Block, Reason, by_scope};
+use wattwise_proof::conclude;
 use wattwise_proof::conduct::{Budget, Design, End, order};
 use wattwise_proof::lines::Lines;
-use wattwise_proof::log::{self, Header, Line, Read, Side};
-use wattwise_proof::probe::{EVERY, Watch, calibrated, response};
-use wattwise_proof::result;
+use wattwise_proof::log::{self, Header, Line, ProofRead, Side};
+use wattwise_proof::probe::{EVERY, ProbeWatch, calibrated, response};
 
 /// The log's name in the state's folder.
 const FILE: &str = "proof.jsonl";
@@ -43,7 +44,7 @@ const PROBE_PART: u64 = 4;
 const SUSPEND_S: f64 = 0.1;
 
 /// Where in a block it is; times are of the clock that goes on in a suspend, s.
-enum Phase {
+enum BlockPhase {
     /// Between blocks.
     Waiting,
     /// What the last turn left is going.
@@ -55,22 +56,22 @@ enum Phase {
 /// What must not change within a pair.
 struct Since {
     at: Moment,
-    source: Source,
+    source: SupplySource,
     foreign: u64,
 }
 
 /// A plan that is being carried out.
-struct Plan<'r> {
+struct ProvingPlan<'r> {
     header: Header,
     turns: [Turn; 2],
     lines: Lines,
     meter: Meter,
-    watch: Watch<'r>,
+    watch: ProbeWatch<'r>,
     pair: usize,
     /// Arms of this pair, in their order; how many are done.
     order: Vec<usize>,
     done: usize,
-    phase: Phase,
+    phase: BlockPhase,
     since: Option<Since>,
     /// The block's own beginning, and failed writes as of then.
     begun: (Moment, u64),
@@ -83,7 +84,7 @@ struct Plan<'r> {
 pub struct Proving<'r> {
     root: &'r dyn Root,
     path: PathBuf,
-    plan: Option<Plan<'r>>,
+    plan: Option<ProvingPlan<'r>>,
     /// What is proved, and whether it is over or cannot be.
     wanted: Option<(Turn, String)>,
     lines: usize,
@@ -110,10 +111,10 @@ impl<'r> Proving<'r> {
 
     /// When there is something to do next.
     pub fn due_ns(&self) -> u64 {
-        let due = |plan: &Plan<'_>| match &plan.phase {
-            Phase::Waiting => f64::INFINITY,
-            Phase::Settling { until } => *until,
-            Phase::Measuring { until, probe, beat, .. } => until.min(*probe).min(*beat),
+        let due = |plan: &ProvingPlan<'_>| match &plan.phase {
+            BlockPhase::Waiting => f64::INFINITY,
+            BlockPhase::Settling { until } => *until,
+            BlockPhase::Measuring { until, probe, beat, .. } => until.min(*probe).min(*beat),
         };
         (self.plan.as_ref().map_or(f64::INFINITY, due) * 1e9).ceil() as u64
     }
@@ -130,7 +131,7 @@ impl<'r> Proving<'r> {
             if let Some((baseline, chosen)) = wanted {
                 match self.begin(engine, baseline, &chosen, unix_s) {
                     Ok(plan) => self.plan = plan,
-                    Err(why) => engine.tell(Kind::Refused, format!("prove: {why}")),
+                    Err(why) => engine.tell(LogKind::Refused, format!("prove: {why}")),
                 }
             }
         }
@@ -138,7 +139,7 @@ impl<'r> Proving<'r> {
         match plan.step(now, unix_s, engine) {
             Ok(written) => self.lines += usize::from(written),
             Err(why) => {
-                engine.tell(Kind::Refused, format!("prove: {why}; no more turns are taken"));
+                engine.tell(LogKind::Refused, format!("prove: {why}; no more turns are taken"));
                 self.plan = None;
             }
         }
@@ -158,7 +159,7 @@ impl<'r> Proving<'r> {
         baseline: Turn,
         chosen: &str,
         unix_s: u64,
-    ) -> Result<Option<Plan<'r>>, String> {
+    ) -> Result<Option<ProvingPlan<'r>>, String> {
         let mut meter = Meter::open(self.root);
         meter.begin(wattwise_hw::clock::now());
         if meter.is_empty() {
@@ -181,8 +182,8 @@ impl<'r> Proving<'r> {
             }
         };
         let turns = [baseline, Turn::Profile(chosen.to_owned())];
-        engine.tell(Kind::Told, format!("proving what {chosen} saves against {}", header.sides[0].name));
-        Ok(Some(Plan::new(self.root, header, turns, (lines, meter, pair))))
+        engine.tell(LogKind::Told, format!("proving what {chosen} saves against {}", header.sides[0].name));
+        Ok(Some(ProvingPlan::new(self.root, header, turns, (lines, meter, pair))))
     }
 
     /// An older log stays, under the time of its beginning.
@@ -235,7 +236,7 @@ impl<'r> Proving<'r> {
         let (baseline, profile) = self.wanted.clone()?;
         if self.told.as_ref().is_none_or(|(lines, _)| self.lines - lines > stale) {
             let read = log::read(&self.path).ok()?;
-            let judged = result::of(&read);
+            let judged = conclude::of(&read);
             let saving = judged.headline.map(|h| [1.0 - h.ratio, 1.0 - h.high, 1.0 - h.low]);
             let proof = Proof {
                 baseline: baseline.to_string(),
@@ -255,7 +256,7 @@ impl<'r> Proving<'r> {
 }
 
 /// Whether a log is of the same two on the same machine.
-fn is_same(read: &Read, header: &Header) -> bool {
+fn is_same(read: &ProofRead, header: &Header) -> bool {
     let names = |h: &Header| h.sides.clone().map(|s| s.name);
     names(&read.header) == names(header)
         && header.identity.other_than(&read.header.identity).is_none()
@@ -264,30 +265,30 @@ fn is_same(read: &Read, header: &Header) -> bool {
 
 /// Nobody's turn any more: the chosen profile is in force.
 fn give_back(now: Moment, engine: &mut Engine<'_>) {
-    engine.event((now.boot_s * 1e9) as u64, Event::Turn(None));
+    engine.event((now.boot_s * 1e9) as u64, BrainEvent::Turn(None));
 }
 
 fn asleep_s(from: &Moment, to: &Moment) -> f64 {
     ((to.boot_s - from.boot_s) - (to.monotonic_s - from.monotonic_s)).max(0.0)
 }
 
-impl<'r> Plan<'r> {
+impl<'r> ProvingPlan<'r> {
     fn new(
         root: &'r dyn Root,
         header: Header,
         turns: [Turn; 2],
         (lines, meter, pair): (Lines, Meter, usize),
-    ) -> Plan<'r> {
-        Plan {
+    ) -> ProvingPlan<'r> {
+        ProvingPlan {
             order: order(&header.plan, pair),
             header,
             turns,
             lines,
             meter,
-            watch: Watch::open(root),
+            watch: ProbeWatch::open(root),
             pair,
             done: 0,
-            phase: Phase::Waiting,
+            phase: BlockPhase::Waiting,
             since: None,
             begun: (Moment::default(), 0),
             started: 0,
@@ -300,28 +301,28 @@ impl<'r> Plan<'r> {
         // Whoever holds or measures has the machine. The pair is broken, and its other blocks are made later.
         if engine.brain().is_taken() {
             self.broken |= self.since.is_some();
-            if !matches!(self.phase, Phase::Waiting) {
-                self.phase = Phase::Waiting;
+            if !matches!(self.phase, BlockPhase::Waiting) {
+                self.phase = BlockPhase::Waiting;
                 give_back(now, engine);
             }
             return Ok(false);
         }
         match &mut self.phase {
-            Phase::Waiting => self.turn(now, unix_s, engine),
-            Phase::Settling { until } if now.boot_s >= *until => {
+            BlockPhase::Waiting => self.turn(now, unix_s, engine),
+            BlockPhase::Settling { until } if now.boot_s >= *until => {
                 self.meter.begin(now);
                 self.watch.begin();
                 let until = *until + self.header.block_s - self.header.settle_s;
                 let (probe, beat) = (now.boot_s + EVERY.as_secs_f64(), now.boot_s + self.meter.longest_s());
-                self.phase = Phase::Measuring { from: now, until, probe, beat };
+                self.phase = BlockPhase::Measuring { from: now, until, probe, beat };
             }
-            Phase::Measuring { from, until, .. } if now.boot_s >= *until => {
+            BlockPhase::Measuring { from, until, .. } if now.boot_s >= *until => {
                 let from = *from;
                 self.end(from, now, engine)?;
                 self.turn(now, unix_s, engine);
                 return Ok(true);
             }
-            Phase::Measuring { probe, beat, .. } => {
+            BlockPhase::Measuring { probe, beat, .. } => {
                 if now.boot_s >= *beat {
                     self.meter.sample(now);
                     *beat = now.boot_s + self.meter.longest_s();
@@ -334,7 +335,7 @@ impl<'r> Plan<'r> {
                     *probe += EVERY.as_secs_f64();
                 }
             }
-            Phase::Settling { .. } => {}
+            BlockPhase::Settling { .. } => {}
         }
         Ok(false)
     }
@@ -345,20 +346,20 @@ impl<'r> Plan<'r> {
             return;
         }
         let counts = engine.counts();
-        let source = engine.brain().facts().map_or_else(Source::default, |f| f.source);
+        let source = engine.brain().facts().map_or_else(SupplySource::default, |f| f.source);
         self.since.get_or_insert(Since { at: now, source, foreign: counts.foreign });
         self.begun = (now, counts.failed);
         self.started = unix_s;
         let arm = self.order[self.done.min(1)];
-        engine.event((now.boot_s * 1e9) as u64, Event::Turn(Some(self.turns[arm].clone())));
-        self.phase = Phase::Settling { until: now.boot_s + self.header.settle_s };
+        engine.event((now.boot_s * 1e9) as u64, BrainEvent::Turn(Some(self.turns[arm].clone())));
+        self.phase = BlockPhase::Settling { until: now.boot_s + self.header.settle_s };
     }
 
     /// The rules by which a block's pair does not count.
     fn left_out(&self, now: Moment, engine: &mut Engine<'_>, joules: Option<f64>) -> Option<Reason> {
         let since = self.since.as_ref()?;
         let counts = engine.counts();
-        let source = engine.brain().facts().map_or_else(Source::default, |f| f.source);
+        let source = engine.brain().facts().map_or_else(SupplySource::default, |f| f.source);
         match () {
             () if asleep_s(&since.at, &now) > SUSPEND_S => Some(Reason::Suspend),
             () if source != since.source => Some(Reason::Mains),
@@ -399,7 +400,7 @@ impl<'r> Plan<'r> {
                 self.lines.line(&Line::End(End::Reached))?;
             }
         }
-        self.phase = Phase::Waiting;
+        self.phase = BlockPhase::Waiting;
         Ok(())
     }
 }

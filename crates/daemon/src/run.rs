@@ -4,16 +4,16 @@
 //! kernel drops the inode): events come by netlink, and values are verified through descriptors that stay open.
 
 use crate::asks::{Message, say};
-use crate::brain::{Brain, Client, Event, Hold};
+use crate::brain::{Brain, BrainEvent, Client, ProfileHold};
 use crate::config::{Config, ConfigError};
-use crate::engine::{Engine, Input, Kind, has_control};
+use crate::engine::{Engine, KernelInput, LogKind, has_control};
 use crate::metrics::Metrics;
 use crate::places::Places;
 use crate::protocol::{Held, Listed, Missing, Reply, Request, Status};
 use crate::proving::Proving;
 use crate::scrape::serve_metrics;
 use crate::sources::Sources;
-use crate::state::Memory;
+use crate::state::RememberedProfile;
 use crate::systemd::Systemd;
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -32,7 +32,7 @@ const MOST_STALE: usize = 10;
 
 /// Why the daemon ends, or does not begin.
 #[derive(Debug, thiserror::Error)]
-pub enum RunError {
+pub enum DaemonError {
     /// A mistake in the configuration.
     #[error("{0}")]
     Config(#[from] ConfigError),
@@ -44,13 +44,13 @@ pub enum RunError {
     Failed(String),
 }
 
-impl RunError {
+impl DaemonError {
     /// The exit code.
     pub fn code(&self) -> u8 {
         match self {
-            RunError::Config(_) => 2,
-            RunError::Impossible(_) => 3,
-            RunError::Failed(_) => 1,
+            DaemonError::Config(_) => 2,
+            DaemonError::Impossible(_) => 3,
+            DaemonError::Failed(_) => 1,
         }
     }
 }
@@ -63,8 +63,8 @@ fn prints(root: &dyn Root, config: &Config, profile: Option<&str>, journal: &Pat
     out += &format!("{}: {}\nwants {}\n", decision.profile, decision.why, decision.wish);
     for note in engine.notes() {
         match note.kind {
-            Kind::Profile => {}
-            Kind::Refused => out += &format!("cannot be had: {}\n", note.text),
+            LogKind::Profile => {}
+            LogKind::Refused => out += &format!("cannot be had: {}\n", note.text),
             _ => out += &format!("{}\n", note.text.split(" (").next().unwrap_or_default()),
         }
     }
@@ -76,12 +76,12 @@ fn prints(root: &dyn Root, config: &Config, profile: Option<&str>, journal: &Pat
 ///
 /// # Errors
 /// There is no folder for the trial.
-pub fn dry_run(root: &dyn Root, config: &Config, profile: Option<&str>) -> Result<String, RunError> {
+pub fn dry_run(root: &dyn Root, config: &Config, profile: Option<&str>) -> Result<String, DaemonError> {
     if let Err(why) = has_control(root) {
         return Ok(format!("nothing would be done: {why}; without --dry-run it ends with exit code 3\n"));
     }
     let tried = crate::copy::of(root);
-    let journal = Scratch::new().map_err(|e| RunError::Failed(format!("a folder for a trial: {e}")))?;
+    let journal = Scratch::new().map_err(|e| DaemonError::Failed(format!("a folder for a trial: {e}")))?;
     let mut out = conflicts(root).iter().map(|c| format!("{}: {}\n", c.what, c.why)).collect::<String>();
     out += &prints(&tried, config, profile, journal.path());
     Ok(out)
@@ -141,7 +141,7 @@ struct Daemon<'r> {
     root: &'r dyn Root,
     places: Places,
     engine: Engine<'r>,
-    memory: Memory,
+    memory: RememberedProfile,
     metrics: Option<Metrics>,
     conflicts: Vec<Missing>,
     reload_ns: Option<u64>,
@@ -164,7 +164,7 @@ impl<'r> Daemon<'r> {
         }
         let conflicts = conflicts(root);
         conflicts.iter().for_each(|c| say(&format!("conflict: {}: {}", c.what, c.why)));
-        let memory = Memory::new(&places.state);
+        let memory = RememberedProfile::new(&places.state);
         let chosen = profile.map(str::to_owned).or_else(|| memory.profile());
         let mut engine = Engine::new(root, &places.journal, Brain::new(config, chosen.as_deref()));
         engine.start(ns(now), minute_of_day());
@@ -184,7 +184,7 @@ impl<'r> Daemon<'r> {
             Request::Set { profile } => match known(&mut self.engine, &profile) {
                 Err(why) => Reply::refused(2, why),
                 Ok(()) => {
-                    self.engine.event(ns(now), Event::Choose(profile.clone()));
+                    self.engine.event(ns(now), BrainEvent::Choose(profile.clone()));
                     match self.memory.remember(&profile) {
                         Ok(()) => Reply::default(),
                         Err(e) => {
@@ -197,8 +197,8 @@ impl<'r> Daemon<'r> {
                 Err(why) => Reply::refused(2, why),
                 Ok(()) => {
                     let cookie = self.engine.brain().cookie();
-                    let hold = Hold { cookie, profile, reason, application, client };
-                    self.engine.event(ns(now), Event::Hold(hold));
+                    let hold = ProfileHold { cookie, profile, reason, application, client };
+                    self.engine.event(ns(now), BrainEvent::Hold(hold));
                     Reply { cookie: Some(cookie), ..Reply::default() }
                 }
             },
@@ -206,13 +206,13 @@ impl<'r> Daemon<'r> {
                 match self.engine.brain().holds().iter().any(|h| h.cookie == cookie) {
                     false => Reply::refused(2, format!("no hold has the number {cookie}")),
                     true => {
-                        self.engine.event(ns(now), Event::Release(cookie));
+                        self.engine.event(ns(now), BrainEvent::Release(cookie));
                         Reply::default()
                     }
                 }
             }
             Request::Pause { why } => {
-                self.engine.event(ns(now), Event::Pause(client, why));
+                self.engine.event(ns(now), BrainEvent::Pause(client, why));
                 Reply::default()
             }
             Request::Reload => match self.reload(now) {
@@ -232,14 +232,14 @@ impl<'r> Daemon<'r> {
                 }
             }
             Request::BatteryAware { on } => {
-                self.engine.event(ns(now), Event::BatteryAware(on));
+                self.engine.event(ns(now), BrainEvent::BatteryAware(on));
                 Reply::default()
             }
         }
     }
 
     /// What desktops are told: what is in force, and the holds that have ended since.
-    fn told(&mut self) -> (Status, Vec<Hold>) {
+    fn told(&mut self) -> (Status, Vec<ProfileHold>) {
         (self.status(), self.engine.ended())
     }
 
@@ -274,7 +274,7 @@ impl<'r> Daemon<'r> {
     fn reload(&mut self, now: Moment) -> Result<(), ConfigError> {
         let config = Config::read(&self.places.config)?;
         if config != *self.engine.brain().config() {
-            self.engine.event(ns(now), Event::Config(Box::new(config)));
+            self.engine.event(ns(now), BrainEvent::Config(Box::new(config)));
         }
         Ok(())
     }
@@ -313,16 +313,16 @@ fn replace(file: &Path, text: &str) -> io::Result<()> {
 }
 
 /// Takes the lock of the one daemon; it ends with the process.
-fn only_one(folder: &Path) -> Result<File, RunError> {
+fn only_one(folder: &Path) -> Result<File, DaemonError> {
     let cannot = |e: io::Error| {
-        RunError::Impossible(format!(
+        DaemonError::Impossible(format!(
             "{}: {e}; wattwised runs as root, or with --journal FOLDER",
             folder.display()
         ))
     };
     let private = PrivateFolder::make(folder).map_err(cannot)?;
     private.lock("wattwised.lock").map_err(cannot)?.ok_or_else(|| {
-        RunError::Failed(format!(
+        DaemonError::Failed(format!(
             "{}: another wattwised runs on this machine; 'systemctl stop wattwised' ends it",
             folder.display()
         ))
@@ -333,8 +333,8 @@ fn only_one(folder: &Path) -> Result<File, RunError> {
 ///
 /// # Errors
 /// The journals cannot be read or finished.
-pub fn restore(root: &dyn Root, places: &Places) -> Result<u8, RunError> {
-    let failed = |e: String| RunError::Failed(format!("{}: {e}", places.journal.display()));
+pub fn restore(root: &dyn Root, places: &Places) -> Result<u8, DaemonError> {
+    let failed = |e: String| DaemonError::Failed(format!("{}: {e}", places.journal.display()));
     if root.is_this_machine() {
         wattwise_control::cores::hold::clean(root, &places.journal, true)
             .map_err(|e| failed(e.to_string()))?;
@@ -348,11 +348,11 @@ pub fn restore(root: &dyn Root, places: &Places) -> Result<u8, RunError> {
 ///
 /// # Errors
 /// It cannot begin.
-pub fn run(root: &dyn Root, places: &Places, profile: Option<&str>) -> Result<u8, RunError> {
+pub fn run(root: &dyn Root, places: &Places, profile: Option<&str>) -> Result<u8, DaemonError> {
     let config = Config::read(&places.config)?;
-    has_control(root).map_err(RunError::Impossible)?;
+    has_control(root).map_err(DaemonError::Impossible)?;
     let _lock = only_one(&places.journal)?;
-    let cannot = |e: io::Error| RunError::Failed(format!("signals and pipes: {e}"));
+    let cannot = |e: io::Error| DaemonError::Failed(format!("signals and pipes: {e}"));
     let (mut sources, asks) = Sources::open(places).map_err(cannot)?;
     let mut before = clock::now();
     let mut daemon = Daemon::begin(root, places, config, profile, before);
@@ -374,7 +374,7 @@ pub fn run(root: &dyn Root, places: &Places, profile: Option<&str>) -> Result<u8
         let asleep_s = (now.boot_s - before.boot_s) - (now.monotonic_s - before.monotonic_s);
         before = now;
         if asleep_s > SUSPEND_S {
-            daemon.engine.input(ns(now), Input::Resumed);
+            daemon.engine.input(ns(now), KernelInput::Resumed);
         }
         let came = sources.take();
         if came.ends {
@@ -388,7 +388,7 @@ pub fn run(root: &dyn Root, places: &Places, profile: Option<&str>) -> Result<u8
         came.inputs.into_iter().for_each(|input| daemon.engine.input(ns(now), input));
         for message in came.messages {
             match message {
-                Message::Gone(client) => daemon.engine.event(ns(now), Event::Gone(client)),
+                Message::Gone(client) => daemon.engine.event(ns(now), BrainEvent::Gone(client)),
                 Message::Asked(asked) => {
                     let reply = daemon.answer(now, asked.request, asked.client);
                     bus.tell(|| daemon.told());
@@ -397,7 +397,7 @@ pub fn run(root: &dyn Root, places: &Places, profile: Option<&str>) -> Result<u8
             }
         }
         let gone = sources.serve(&mut |request, client| daemon.answer(now, request, client));
-        gone.into_iter().for_each(|client| daemon.engine.event(ns(now), Event::Gone(client)));
+        gone.into_iter().for_each(|client| daemon.engine.event(ns(now), BrainEvent::Gone(client)));
         daemon.engine.tick(ns(now), minute_of_day());
         daemon.proving.step(now, since_1970(), &mut daemon.engine);
     }

@@ -3,7 +3,7 @@
 
 use crate::asks::{Asks, Message, say};
 use crate::brain::Client;
-use crate::input::Input;
+use crate::input::KernelInput;
 use crate::places::Places;
 use crate::protocol::{Reply, Request};
 use crate::server::Server;
@@ -28,7 +28,7 @@ pub(crate) struct Came {
     /// The configuration is to be read again, in so long.
     pub(crate) reload_in_ns: Option<u64>,
     /// For the engine.
-    pub(crate) inputs: Vec<Input>,
+    pub(crate) inputs: Vec<KernelInput>,
     /// From other threads.
     pub(crate) messages: Vec<Message>,
 }
@@ -86,7 +86,7 @@ impl Sources {
             |fd: &OwnedFd| rustix::io::read(fd, &mut [0; 8]).is_err_and(|e| e == rustix::io::Errno::CANCELED);
         if self.steps.as_ref().is_some_and(cancelled) {
             arm(self.steps.as_ref());
-            came.inputs.push(Input::Supply);
+            came.inputs.push(KernelInput::Supply);
         }
         came.inputs.extend(self.uevents.iter().flat_map(Uevents::take));
         if self.config.take() && came.reload_in_ns.is_none() {

@@ -11,14 +11,14 @@ const FILE: &str = "profile";
 
 /// The remembered profile.
 #[derive(Debug, Clone)]
-pub struct Memory {
+pub struct RememberedProfile {
     folder: PathBuf,
 }
 
-impl Memory {
+impl RememberedProfile {
     /// In a folder, which is made when something is remembered.
-    pub fn new(folder: &Path) -> Memory {
-        Memory { folder: folder.to_owned() }
+    pub fn new(folder: &Path) -> RememberedProfile {
+        RememberedProfile { folder: folder.to_owned() }
     }
 
     /// What is remembered.
@@ -52,7 +52,7 @@ mod tests {
     #[test]
     fn a_profile_is_remembered_and_nonsense_is_not() {
         let folder = tempfile::tempdir().expect("a folder");
-        let memory = Memory::new(&folder.path().join("state"));
+        let memory = RememberedProfile::new(&folder.path().join("state"));
         assert_eq!(memory.profile(), None);
         memory.remember("power-saver").expect("written");
         assert_eq!(memory.profile().as_deref(), Some("power-saver"));

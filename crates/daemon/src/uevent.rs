@@ -1,6 +1,6 @@
 //! The kernel's own events: a supply or a CPU has changed.
 
-use crate::engine::Input;
+use crate::engine::KernelInput;
 use rustix::net::netlink::{KOBJECT_UEVENT, SocketAddrNetlink};
 use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -25,7 +25,7 @@ impl Uevents {
     }
 
     /// What has come; events of other things are none.
-    pub(crate) fn take(&self) -> Vec<Input> {
+    pub(crate) fn take(&self) -> Vec<KernelInput> {
         let mut out = Vec::new();
         let mut bytes = [0_u8; 8192];
         // A storm that the buffer did not hold (ENOBUFS) is an event as well: of what, nobody knows.
@@ -38,7 +38,7 @@ impl Uevents {
                         out.extend(input(&bytes[..n]));
                     }
                 }
-                Err(rustix::io::Errno::NOBUFS) => out.push(Input::Supply),
+                Err(rustix::io::Errno::NOBUFS) => out.push(KernelInput::Supply),
                 Err(rustix::io::Errno::INTR) => {}
                 Err(_) => break,
             }
@@ -48,11 +48,11 @@ impl Uevents {
 }
 
 /// `change@/devices/...`, then `KEY=value`, each ended by a NUL.
-fn input(message: &[u8]) -> Option<Input> {
+fn input(message: &[u8]) -> Option<KernelInput> {
     let subsystem = message.split(|b| *b == 0).find_map(|part| part.strip_prefix(b"SUBSYSTEM="))?;
     match subsystem {
-        b"power_supply" | b"typec" | b"platform-profile" => Some(Input::Supply),
-        b"cpu" => Some(Input::Cpus),
+        b"power_supply" | b"typec" | b"platform-profile" => Some(KernelInput::Supply),
+        b"cpu" => Some(KernelInput::Cpus),
         _ => None,
     }
 }
@@ -66,8 +66,8 @@ mod tests {
         let of = |subsystem: &str| {
             input(format!("change@/devices/x\0ACTION=change\0SUBSYSTEM={subsystem}\0SEQNUM=7\0").as_bytes())
         };
-        assert!(matches!(of("power_supply"), Some(Input::Supply)));
-        assert!(matches!(of("cpu"), Some(Input::Cpus)));
+        assert!(matches!(of("power_supply"), Some(KernelInput::Supply)));
+        assert!(matches!(of("cpu"), Some(KernelInput::Cpus)));
         assert!(of("net").is_none() && input(b"libudev\0\xfe\xed").is_none() && input(b"").is_none());
     }
 }

@@ -15,7 +15,7 @@ use wattwise_output::Log;
 use wattwise_policy::{Platform, PowerSource};
 
 #[derive(Serialize)]
-struct Domain<'p> {
+struct WitnessDomain<'p> {
     cpus: &'p [u16],
     khz: Vec<u32>,
     low: u32,
@@ -27,7 +27,7 @@ struct Begun<'p> {
     policy: &'p str,
     tick_ns: u64,
     cpus: u16,
-    domains: Vec<Domain<'p>>,
+    domains: Vec<WitnessDomain<'p>>,
 }
 
 /// One decision.
@@ -62,7 +62,7 @@ impl Witness {
         });
         let mut witness = Witness(log);
         let domains = platform.domains.iter().zip(limits);
-        let domains = domains.map(|(d, (low, high))| Domain {
+        let domains = domains.map(|(d, (low, high))| WitnessDomain {
             cpus: &d.cpus,
             khz: d.levels.iter().map(|l| l.khz.0).collect(),
             low: *low,

@@ -4,11 +4,11 @@
 mod support;
 
 use support::{CPU, Day, SECOND, SUPPLY, Scene};
-use wattwise_daemon::brain::{Client, Event};
+use wattwise_daemon::brain::{BrainEvent, Client};
 use wattwise_daemon::config::Config;
-use wattwise_daemon::engine::{Input, Kind};
+use wattwise_daemon::engine::{KernelInput, LogKind};
 use wattwise_daemon::run::conflicts;
-use wattwise_daemon::state::Memory;
+use wattwise_daemon::state::RememberedProfile;
 use wattwise_emulator::{Fault, Op};
 use wattwise_hw::root::Root as _;
 
@@ -24,7 +24,7 @@ fn omarchy_12805_one_file_that_fails_is_named_and_the_rest_is_done() {
     // Without a switch for all, each policy has its own.
     scene.machine.inject(Fault::Vanish { pattern: format!("{CPU}/cpufreq/boost"), after: 0 });
     let day = Day::remembered(&scene, "", Some("power-saver"));
-    let refused = day.lines(Kind::Refused);
+    let refused = day.lines(LogKind::Refused);
     assert!(refused.iter().any(|r| r.contains("policy11/boost")), "{refused:?}");
     assert_eq!(refused.iter().filter(|r| r.contains("boost")).count(), 1, "{refused:?}");
     let boost = |p: u32| scene.text(&format!("{CPU}/cpufreq/policy{p}/boost"));
@@ -57,7 +57,7 @@ fn lpmd_124_a_cpu_that_nobody_knows_is_no_reason_to_fail() {
     scene.put("proc/cpuinfo", &cpuinfo);
     let day = Day::remembered(&scene, "", Some("power-saver"));
     assert_eq!((scene.epp(0), scene.epp(15)), ("power".into(), "power".into()));
-    assert_eq!(day.lines(Kind::Refused), Vec::<&str>::new());
+    assert_eq!(day.lines(LogKind::Refused), Vec::<&str>::new());
 }
 
 /// It took low-power efficient cores for efficient ones. The kernel has a list of each.
@@ -80,7 +80,7 @@ fn lpmd_124_low_power_efficient_cores_are_no_efficient_ones() {
     }
     let day = Day::remembered(&scene, "", Some("power-saver"));
     assert_eq!([0, 13, 15].map(|cpu| scene.epp(cpu)), ["power"; 3].map(String::from));
-    assert_eq!(day.lines(Kind::Refused), Vec::<&str>::new());
+    assert_eq!(day.lines(LogKind::Refused), Vec::<&str>::new());
 }
 
 /// A silent fight with PPD.
@@ -103,7 +103,8 @@ fn asusctl_205_a_fight_is_named_at_the_start_and_never_silent() {
     }
     assert!((2..=12).contains(&rounds), "with growing pauses: {rounds} in 10 minutes");
     assert!(
-        day.lines(Kind::Foreign)[0].contains("policy0 preference was 'balance_power' and is 'performance'")
+        day.lines(LogKind::Foreign)[0]
+            .contains("policy0 preference was 'balance_power' and is 'performance'")
     );
 }
 
@@ -160,7 +161,7 @@ fn tlp_887_a_replug_ends_on_mains() {
     for online in [false, true] {
         scene.plug(online);
         scene.supply("BAT0", &[("status", "Discharging")]);
-        day.input(Input::Supply);
+        day.input(KernelInput::Supply);
         day.pass(SECOND / 10);
     }
     day.pass(10 * SECOND);
@@ -178,7 +179,7 @@ fn omarchy_5898_a_storm_is_waited_out_and_sysfs_read_again() {
     day.pass(25 * SECOND);
     let (looks, transitions) = (day.engine.counts().looks, day.engine.counts().writes);
     for _ in 0..4 {
-        day.input(Input::Supply);
+        day.input(KernelInput::Supply);
         day.pass(SECOND / 5);
     }
     // Only now does the file say what the events were about.
@@ -209,13 +210,13 @@ fn lpmd_116_what_stands_is_not_written_again() {
     day.pass(SECOND);
     let before = scene.machine.writes().len();
     for _ in 0..50 {
-        day.input(Input::Supply);
+        day.input(KernelInput::Supply);
         day.pass(10 * SECOND);
     }
-    day.event(Event::Choose("balanced".into()));
+    day.event(BrainEvent::Choose("balanced".into()));
     assert_eq!(scene.machine.writes().len(), before);
     // Of a profile that wants the same and more, only what is more.
-    day.event(Event::Choose("twin".into()));
+    day.event(BrainEvent::Choose("twin".into()));
     let since = scene.machine.writes()[before..].to_vec();
     assert!(since.len() == 16 && since.iter().all(|(path, _)| path.ends_with("latency_us")), "{since:?}");
 }
@@ -229,19 +230,19 @@ fn steamos_2383_tuned_789_after_a_resume_every_cpu_is_verified() {
     scene.machine.inject(Fault::Suspend { ns: 600 * SECOND });
     (1..8).for_each(|cpu| scene.set_epp(cpu, "performance"));
     day.now += 600 * SECOND;
-    day.input(Input::Resumed);
+    day.input(KernelInput::Resumed);
     let now: Vec<String> = (0..16).map(|cpu| scene.epp(cpu)).collect();
     assert_eq!(now, vec!["balance_power"; 16]);
-    assert_eq!(day.lines(Kind::Foreign), Vec::<&str>::new(), "nobody took them");
+    assert_eq!(day.lines(LogKind::Foreign), Vec::<&str>::new(), "nobody took them");
 }
 
 /// The profile was forgotten at a reboot.
 #[test]
 fn cosmic_epoch_3370_pop_3739_the_profile_is_remembered_over_a_boot() {
     let folder = tempfile::tempdir().expect("a folder");
-    Memory::new(&folder.path().join("wattwise")).remember("power-saver").expect("written");
+    RememberedProfile::new(&folder.path().join("wattwise")).remember("power-saver").expect("written");
     let scene = Scene::notebook("amd-laptop");
-    let remembered = Memory::new(&folder.path().join("wattwise")).profile();
+    let remembered = RememberedProfile::new(&folder.path().join("wattwise")).profile();
     let mut day = Day::remembered(&scene, "", remembered.as_deref());
     assert_eq!((scene.epp(3).as_str(), day.engine.brain().chosen()), ("power", "power-saver"));
 }
@@ -293,16 +294,16 @@ fn tuned_753_a_cpu_that_goes_and_comes_back_is_followed() {
     day.pass(600 * SECOND);
     assert_eq!(scene.machine.opens(&path), opens, "descriptors stay open");
     scene.machine.plug(5, false);
-    day.input(Input::Cpus);
+    day.input(KernelInput::Cpus);
     day.pass(60 * SECOND);
     scene.machine.plug(5, true);
     scene.set_epp(5, "performance");
-    day.input(Input::Cpus);
+    day.input(KernelInput::Cpus);
     assert_eq!(scene.epp(5), "balance_power", "lost while it was away");
     day.pass(60 * SECOND);
     scene.set_epp(5, "power");
     day.pass(60 * SECOND);
-    assert_eq!(day.lines(Kind::Foreign).len(), 1, "{:?}", day.log);
+    assert_eq!(day.lines(LogKind::Foreign).len(), 1, "{:?}", day.log);
 }
 
 /// Dynamic preferences of amd-pstate: the kernel owns the file, and it is said.
@@ -313,7 +314,7 @@ fn amd_pstate_dynamic_epp_is_owned_by_the_kernel() {
     let machine = wattwise_emulator::from_text("dynamic.toml", &text).expect("a machine");
     let scene = Scene { machine, ..Scene::notebook("amd-laptop") };
     let day = Day::remembered(&scene, "", Some("power-saver"));
-    let refused = day.lines(Kind::Refused);
+    let refused = day.lines(LogKind::Refused);
     assert!(refused.iter().any(|r| r.contains("owned by the kernel")), "{refused:?}");
     assert_eq!(refused.len(), 1, "said once, not for each CPU: {refused:?}");
     assert_eq!(scene.text(&format!("{CPU}/cpufreq/policy0/boost")), "0", "the rest is done");
@@ -326,7 +327,7 @@ fn a_foreign_write_is_yielded_to() {
     let mut day = Day::begin(&scene, "");
     scene.set_epp(3, "performance");
     day.pass(60 * SECOND);
-    assert_eq!((scene.epp(3), day.lines(Kind::Foreign).len()), ("performance".into(), 1));
+    assert_eq!((scene.epp(3), day.lines(LogKind::Foreign).len()), ("performance".into(), 1));
     day.end();
     assert_eq!((scene.epp(3), scene.epp(4)), ("performance".into(), "balance_performance".into()));
 }
@@ -339,7 +340,7 @@ fn a_read_only_sysfs_is_named_and_no_reason_to_end() {
     scene.machine.inject(Fault::Errno { pattern: "sys/*".into(), op: Op::Write, nth: 0, errno });
     let mut day = Day::begin(&scene, "");
     day.pass(120 * SECOND);
-    assert!(day.lines(Kind::Refused).iter().any(|r| r.contains("policy0")), "{:?}", day.log);
+    assert!(day.lines(LogKind::Refused).iter().any(|r| r.contains("policy0")), "{:?}", day.log);
     // Whoever asks what is in force is told as well, for as long as it is so.
     assert!(
         day.engine.refused().iter().any(|(what, _)| what.contains("policy0")),
@@ -356,11 +357,11 @@ fn a_measurement_holds_the_daemon_off() {
     let before = scene.machine.snapshot();
     let mut day = Day::remembered(&scene, "", Some("power-saver"));
     assert_ne!(scene.machine.snapshot(), before);
-    day.event(Event::Pause(Client::Socket(1), "wattwise ab".into()));
+    day.event(BrainEvent::Pause(Client::Socket(1), "wattwise ab".into()));
     assert_eq!(scene.machine.snapshot(), before);
     day.pass(120 * SECOND);
     assert_eq!(scene.machine.snapshot(), before);
-    day.event(Event::Gone(Client::Socket(1)));
+    day.event(BrainEvent::Gone(Client::Socket(1)));
     assert_eq!(scene.epp(0), "power");
 }
 
@@ -372,7 +373,7 @@ fn a_reload_has_no_gap() {
     let mut day = Day::remembered(&scene, &with("power"), Some("mine"));
     let before = scene.machine.writes().len();
     let config = Config::from_text("t", &with("balance_power")).expect("no mistake");
-    day.event(Event::Config(Box::new(config)));
+    day.event(BrainEvent::Config(Box::new(config)));
     let since = scene.machine.writes()[before..].to_vec();
     assert!(since.iter().all(|(_, value)| value == "balance_power") && since.len() == 16, "{since:?}");
 }
@@ -387,7 +388,7 @@ fn every_profile_on_every_machine_leaves_what_it_found() {
             let mut day = Day::remembered(&scene, "", Some(profile));
             day.pass(2 * SECOND);
             scene.machine.set_mains(true);
-            day.input(Input::Supply);
+            day.input(KernelInput::Supply);
             day.pass(10 * SECOND);
             let restored = day.end();
             assert!(restored.failed.is_empty(), "{name} {profile}: {restored}");

@@ -4,7 +4,7 @@
 mod support;
 
 use support::{CPU, Day, SECOND, Scene};
-use wattwise_daemon::engine::Kind;
+use wattwise_daemon::engine::LogKind;
 use wattwise_daemon::metrics::Metrics;
 use wattwise_daemon::proving::Proving;
 use wattwise_hw::clock::Moment;
@@ -52,7 +52,7 @@ fn a_scrape_reads_counters_through_descriptors_that_stay_open() {
     scene.machine.plug(7, true);
     scrape(&mut day);
     assert!(scene.machine.opens(&files[1]) > opens[1]);
-    assert_eq!(day.lines(Kind::Refused), Vec::<&str>::new());
+    assert_eq!(day.lines(LogKind::Refused), Vec::<&str>::new());
 }
 
 /// A proof has a turn each minute: what a turn wants is planned once.

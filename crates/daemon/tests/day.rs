@@ -4,7 +4,7 @@ mod support;
 
 use support::{CPU, Day, SECOND, Scene};
 use wattwise_daemon::config::Config;
-use wattwise_daemon::engine::{Input, Kind};
+use wattwise_daemon::engine::{KernelInput, LogKind};
 use wattwise_emulator::Fault;
 
 /// What happens, at which second: made up of what notebooks meet, no recording; the idle hours between are short.
@@ -54,7 +54,7 @@ fn happen(scene: &Scene, day: &mut Day<'_>, what: Happens) {
     match what {
         Happens::Mains(online) => {
             scene.plug(online);
-            (0..3).for_each(|_| day.input(Input::Supply));
+            (0..3).for_each(|_| day.input(KernelInput::Supply));
         }
         Happens::UsbC(online) => {
             scene.supply(ucsi, &[("type", "USB"), ("online", if online { "1" } else { "0" })]);
@@ -63,16 +63,16 @@ fn happen(scene: &Scene, day: &mut Day<'_>, what: Happens) {
         }
         Happens::Phone => {
             scene.supply(ucsi, &[("type", "USB"), ("online", "1"), ("status", "Discharging")]);
-            day.input(Input::Supply);
+            day.input(KernelInput::Supply);
         }
         Happens::Suspend(s) => {
             scene.machine.inject(Fault::Suspend { ns: s * SECOND });
             day.now += s * SECOND;
-            day.input(Input::Resumed);
+            day.input(KernelInput::Resumed);
         }
         Happens::Cpu(cpu, online) => {
             scene.machine.plug(cpu, online);
-            day.input(Input::Cpus);
+            day.input(KernelInput::Cpus);
         }
         Happens::Load(permille) => {
             let loads: Vec<(u32, u32)> = scene.machine.online().iter().map(|c| (*c, permille)).collect();
@@ -97,17 +97,21 @@ fn a_notebooks_day_under_every_profile_has_no_fault_and_ends_as_it_began() {
             }
             day.pass((END - at) * SECOND);
             let followed = ["auto", "powersaving"].contains(&profile.as_str());
-            assert_eq!(day.engine.counts().failed, 0, "{name} {profile}: {:?}", day.lines(Kind::Refused));
-            assert_eq!(day.lines(Kind::Foreign), Vec::<&str>::new(), "{name} {profile}: nobody else wrote");
+            assert_eq!(day.engine.counts().failed, 0, "{name} {profile}: {:?}", day.lines(LogKind::Refused));
+            assert_eq!(
+                day.lines(LogKind::Foreign),
+                Vec::<&str>::new(),
+                "{name} {profile}: nobody else wrote"
+            );
             // Each change has a line that says why; those of a followed policy are counted.
             let writes = scene.machine.writes().len() as u64;
-            let told = day.lines(Kind::Wrote).len() as u64;
+            let told = day.lines(LogKind::Wrote).len() as u64;
             assert_eq!(day.engine.counts().writes, writes, "{name} {profile}");
             assert!(
                 if followed { told <= writes } else { told == writes },
                 "{name} {profile}: {told} of {writes}"
             );
-            assert!(day.lines(Kind::Wrote).iter().all(|line| line.contains('(')), "{name} {profile}");
+            assert!(day.lines(LogKind::Wrote).iter().all(|line| line.contains('(')), "{name} {profile}");
             let refused = scene.machine.refused();
             assert!(refused.is_empty(), "{name} {profile}: {refused:?}");
             let restored = day.end();
@@ -162,7 +166,7 @@ fn a_followed_policy_keeps_to_the_limits_beside_it() {
         let share = khz("scaling_max_freq") / khz("cpuinfo_max_freq");
         assert!((0.5..=0.63).contains(&share), "{machine}: {share} {:?}", day.log);
         assert!(khz("scaling_cur_freq") <= khz("scaling_max_freq"), "{machine}");
-        assert_eq!(day.engine.counts().failed, 0, "{machine}: {:?}", day.lines(Kind::Refused));
+        assert_eq!(day.engine.counts().failed, 0, "{machine}: {:?}", day.lines(LogKind::Refused));
     }
 }
 
@@ -194,7 +198,7 @@ fn policies_with_the_schedulers_hooks_are_the_kernels() {
         let scene = Scene::of(machine);
         let day = Day::remembered(&scene, &format!("[profile.x]\nspeed = \"{policy}\"\n"), Some("x"));
         assert_eq!(day.engine.followed(), None, "{machine} {policy}");
-        let refused = day.lines(Kind::Refused);
+        let refused = day.lines(LogKind::Refused);
         match governor {
             Some(governor) => {
                 assert_eq!(scene.governor(0), governor, "{machine} {policy}: {refused:?}");
@@ -215,7 +219,7 @@ fn no_authority_is_said_and_the_rest_done() {
     let scene = Scene::of("core-i5-2gen");
     let config = "[profile.x]\nsettings = [\"epp=power\", \"latency=100us\"]\n";
     let day = Day::remembered(&scene, config, Some("x"));
-    let refused = day.lines(Kind::Refused);
+    let refused = day.lines(LogKind::Refused);
     assert!(refused.len() == 1 && refused[0].contains("no authority"), "{refused:?}");
     assert_eq!(scene.text(&format!("{CPU}/cpu0/power/pm_qos_resume_latency_us")), "100");
 }
@@ -227,7 +231,7 @@ fn a_governor_beside_a_followed_policy_is_refused_and_said() {
     let config = "[profile.p]\nspeed = \"powerd\"\nsettings = [\"governor=performance\", \"max=60%\"]\n";
     let day = Day::remembered(&scene, config, Some("p"));
     assert_eq!((scene.governor(0).as_str(), day.engine.followed()), ("userspace", Some("powerd")));
-    let refused = day.lines(Kind::Refused);
+    let refused = day.lines(LogKind::Refused);
     assert!(
         refused.len() == 1 && refused[0].starts_with("governor performance: powerd is followed"),
         "{refused:?}"

@@ -11,13 +11,13 @@ use std::fmt::Write as _;
 use support::{Day, SECOND, Scene};
 use wattwise_advice::watched::watch;
 use wattwise_daemon::config::Config;
-use wattwise_daemon::engine::{Input, Kind};
+use wattwise_daemon::engine::{KernelInput, LogKind};
 use wattwise_emulator::{Fault, from_text};
 use wattwise_model::machine::MachineModel;
 use wattwise_policy::speed::Cadence;
 use wattwise_policy::ticks::TICK_NS;
 use wattwise_policy::{
-    DomainInfo, Intent, Observation, Platform, PowerSource, Scope, Settings, Speed, SpeedPolicy,
+    DomainInfo, Intent, Observation, Platform, PowerSource, SampleScope, Settings, Speed, SpeedPolicy,
 };
 use wattwise_replay::job::ReplayJob;
 use wattwise_replay::library;
@@ -92,8 +92,10 @@ impl SpeedPolicy for Recorder {
                 log.sums[cpu].iter_mut().zip(passed).for_each(|(sum, ns)| *sum += ns);
             };
             match obs.scope {
-                Scope::Cpu(cpu) => news(usize::from(cpu), log),
-                Scope::All | Scope::Domain(_) => (0..obs.cpus.len()).for_each(|cpu| news(cpu, log)),
+                SampleScope::Cpu(cpu) => news(usize::from(cpu), log),
+                SampleScope::All | SampleScope::Domain(_) => {
+                    (0..obs.cpus.len()).for_each(|cpu| news(cpu, log))
+                }
             }
         });
         self.0.observe(obs, out);
@@ -211,7 +213,7 @@ fn same(what: &str, scene: &Scene, day: &mut Day<'_>, before: &[Sums], model: &[
     }
     assert_eq!(day.engine.followed_decisions() + 1, model.len() as u64, "{what}");
     day.log.extend(day.engine.notes());
-    assert_eq!(day.lines(Kind::Foreign), Vec::<&str>::new(), "{what}");
+    assert_eq!(day.lines(LogKind::Foreign), Vec::<&str>::new(), "{what}");
     assert_eq!(day.engine.counts().failed, 0, "{what}");
 }
 
@@ -289,7 +291,7 @@ fn happen(scene: &Scene, day: &mut Day<'_>, what: Happens) {
     match what {
         Happens::Mains(online) => {
             scene.plug(online);
-            (0..3).for_each(|_| day.input(Input::Supply));
+            (0..3).for_each(|_| day.input(KernelInput::Supply));
         }
         Happens::UsbC(online) => {
             scene.supply(ucsi, &[("type", "USB"), ("online", if online { "1" } else { "0" })]);
@@ -297,17 +299,17 @@ fn happen(scene: &Scene, day: &mut Day<'_>, what: Happens) {
         }
         Happens::Phone => {
             scene.supply(ucsi, &[("type", "USB"), ("online", "1"), ("status", "Discharging")]);
-            day.input(Input::Supply);
+            day.input(KernelInput::Supply);
         }
         Happens::Suspend(s) => {
             scene.machine.inject(Fault::Suspend { ns: s * SECOND });
             day.now += s * SECOND;
-            day.input(Input::Resumed);
+            day.input(KernelInput::Resumed);
         }
         Happens::Cpu(cpu) => {
             for online in [false, true] {
                 scene.machine.plug(cpu, online);
-                day.input(Input::Cpus);
+                day.input(KernelInput::Cpus);
             }
         }
     }
@@ -337,16 +339,16 @@ fn the_day_under(profile: &str, config: &str, policy: Option<&'static str>) -> (
         settle(&scene, &mut day, &mut sums);
         let what = format!("{profile} with {work}");
         let source = day.engine.brain().facts().expect("it has looked").source;
-        let on_battery = source == wattwise_hw::states::supply::Source::Battery;
+        let on_battery = source == wattwise_hw::states::supply::SupplySource::Battery;
         let followed = policy.filter(|_| on_battery);
         assert_eq!(day.engine.followed(), followed, "{what}: {:?}", day.log);
         let Some(policy) = followed else { continue };
         // It begins anew at the highest speed, as a replay does.
         scene.plug(true);
-        day.input(Input::Supply);
+        day.input(KernelInput::Supply);
         day.pass(SECOND);
         scene.plug(false);
-        day.input(Input::Supply);
+        day.input(KernelInput::Supply);
         while day.engine.followed().is_none() {
             day.pass(TICK_NS);
         }
@@ -357,7 +359,10 @@ fn the_day_under(profile: &str, config: &str, policy: Option<&'static str>) -> (
         }
         (decisions, changes) = (decisions + model.len(), changes + moves);
     }
-    assert!(day.lines(Kind::Wrote).iter().all(|line| line.contains('(')), "{profile}: each with its reason");
+    assert!(
+        day.lines(LogKind::Wrote).iter().all(|line| line.contains('(')),
+        "{profile}: each with its reason"
+    );
     assert_eq!(day.engine.counts().writes, scene.machine.writes().len() as u64, "{profile}");
     assert!(scene.machine.refused().is_empty(), "{profile}: {:?}", scene.machine.refused());
     let restored = day.end();

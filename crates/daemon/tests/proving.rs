@@ -3,9 +3,9 @@
 mod support;
 
 use support::{CPU, Day, SECOND, Scene};
-use wattwise_daemon::brain::{Client, Event, Hold};
+use wattwise_daemon::brain::{BrainEvent, Client, ProfileHold};
 use wattwise_daemon::config::{Config, ConfigError};
-use wattwise_daemon::engine::{Input, Kind};
+use wattwise_daemon::engine::{KernelInput, LogKind};
 use wattwise_daemon::proving::Proving;
 use wattwise_emulator::{Fault, Op};
 use wattwise_hw::clock::Moment;
@@ -52,7 +52,7 @@ impl<'r> Week<'r> {
     }
 
     /// As in the daemon's loop, whatever comes has a step after it.
-    fn event(&mut self, event: Event) {
+    fn event(&mut self, event: BrainEvent) {
         self.day.event(event);
         self.step();
     }
@@ -60,7 +60,7 @@ impl<'r> Week<'r> {
     fn sleep(&mut self, ns: u64) {
         self.day.scene.machine.inject(Fault::Suspend { ns });
         (self.day.now, self.asleep_ns) = (self.day.now + ns, self.asleep_ns + ns);
-        self.day.input(Input::Resumed);
+        self.day.input(KernelInput::Resumed);
         self.step();
     }
 }
@@ -84,9 +84,9 @@ fn a_profile_is_proved_against_the_machine_without_it() {
     let truth = {
         let scene = loaded();
         let mut day = Day::remembered(&scene, CONFIG, Some("slow"));
-        day.event(Event::Pause(Client::Socket(1), "the machine as it was".into()));
+        day.event(BrainEvent::Pause(Client::Socket(1), "the machine as it was".into()));
         let without = joules(&scene, &mut day);
-        day.event(Event::Gone(Client::Socket(1)));
+        day.event(BrainEvent::Gone(Client::Socket(1)));
         1.0 - joules(&scene, &mut day) as f64 / without as f64
     };
     assert!(truth > 0.02, "{truth}");
@@ -116,7 +116,7 @@ fn a_profile_is_proved_against_the_machine_without_it() {
         |file: &str| scene.text(&format!("{CPU}/cpufreq/policy0/{file}")).parse::<f64>().unwrap_or(0.0);
     assert!(most("scaling_max_freq") <= 0.6 * most("cpuinfo_max_freq"));
     assert_eq!(week.day.engine.counts().transitions, 0);
-    assert!(week.day.lines(Kind::Wrote).len() <= 8, "turns are not told one by one: {:?}", week.day.log);
+    assert!(week.day.lines(LogKind::Wrote).len() <= 8, "turns are not told one by one: {:?}", week.day.log);
     week.pass(10 * MINUTE);
     assert_eq!(log::read(&state.path().join("proof.jsonl")).expect("a log").blocks.len(), 100);
 }
@@ -132,19 +132,19 @@ fn what_breaks_a_pair_is_left_out_with_its_reason() {
     week.pass(10 * MINUTE);
     week.pass(30 * SECOND);
     scene.plug(true);
-    week.day.input(Input::Supply);
+    week.day.input(KernelInput::Supply);
     week.pass(10 * MINUTE);
-    let hold = Hold {
+    let hold = ProfileHold {
         cookie: 1,
         profile: "performance".into(),
         reason: String::new(),
         application: "a game".into(),
         client: Client::Socket(1),
     };
-    week.event(Event::Hold(hold));
+    week.event(BrainEvent::Hold(hold));
     week.pass(10 * MINUTE);
     assert_eq!(week.day.engine.decision().profile, "performance");
-    week.event(Event::Gone(Client::Socket(1)));
+    week.event(BrainEvent::Gone(Client::Socket(1)));
     week.pass(20 * MINUTE);
     let read = log::read(&state.path().join("proof.jsonl")).expect("a log");
     let sorted = wattwise_proof::block::pairs(&read.blocks, 60.0);
@@ -173,7 +173,7 @@ fn a_turn_that_was_refused_is_left_out() {
     let read = log::read(&state.path().join("proof.jsonl")).expect("a log");
     let sorted = wattwise_proof::block::pairs(&read.blocks, 60.0);
     let reasons: Vec<Reason> = sorted.left_out.iter().map(|(why, _)| *why).collect();
-    assert_eq!(reasons, [Reason::Refused], "{:?}", week.day.lines(Kind::Refused));
+    assert_eq!(reasons, [Reason::Refused], "{:?}", week.day.lines(LogKind::Refused));
     assert!(sorted.counted.len() >= 12, "{}", sorted.counted.len());
 }
 
@@ -194,13 +194,13 @@ fn a_boot_goes_on_and_another_profile_begins_anew() {
     assert_eq!(second.header, first.header);
     assert!((18..=22).contains(&second.blocks.len()), "{}", second.blocks.len());
     assert_eq!(week.proving.told(0).expect("it is proved").pairs, second.next_pair() as u64);
-    week.event(Event::Choose("power-saver".into()));
+    week.event(BrainEvent::Choose("power-saver".into()));
     week.pass(5 * MINUTE);
     let third = log::read(&path).expect("a log");
     assert_eq!(third.header.sides[1].name, "power-saver");
     assert_eq!(std::fs::read_dir(state.path()).expect("a folder").count(), 2, "the old one stays");
     // The baseline itself cannot be proved against itself, and without the option nothing is.
-    week.event(Event::Config(Box::new(Config::from_text("t", "").expect("no mistake"))));
+    week.event(BrainEvent::Config(Box::new(Config::from_text("t", "").expect("no mistake"))));
     assert!(week.proving.told(0).is_none() && week.proving.due_ns() == u64::MAX);
     assert!(!week.day.engine.decision().turn);
 }
@@ -215,7 +215,7 @@ fn without_a_meter_it_is_said_and_nothing_is_proved() {
     let state = tempfile::tempdir().expect("a folder");
     let mut week = Week::begin(&scene, CONFIG, state.path());
     week.pass(5 * MINUTE);
-    let refused = week.day.lines(Kind::Refused);
+    let refused = week.day.lines(LogKind::Refused);
     assert!(refused.len() == 1 && refused[0].contains("nothing here meters energy"), "{refused:?}");
     assert!(week.proving.told(0).is_none_or(|p| p.pairs == 0) && !state.path().join("proof.jsonl").exists());
 }

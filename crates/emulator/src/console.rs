@@ -6,10 +6,11 @@
 //! | `load` | a line for each CPU online: its number, thousandths of its time | the same lines: CPUs that are not named keep theirs |
 //! | `pass_ns` | its time so far, in ns | that much more time passes |
 //! | `times` | what takes time on it ([`Times`]); empty without a truth | |
+//! | `changes` | a line for each change of speed that takes time: from and to in kHz, ns; empty where they are in force at once | |
 
-use crate::host::Truth;
-use crate::tree::{Console, Live, NodeKind, Tree};
-use crate::{Emulator, Inner};
+use crate::emulated::{Emulator, Inner};
+use crate::host::{Truth, change};
+use crate::tree::{Console, LiveAttribute, NodeKind, Tree};
 use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,6 +23,9 @@ pub const LOAD: &str = "wattwise/load";
 pub const PASS_NS: &str = "wattwise/pass_ns";
 /// What takes time on it.
 pub const TIMES: &str = "wattwise/times";
+
+/// How long its changes of speed take.
+pub const CHANGES: &str = "wattwise/changes";
 
 /// What takes time on a machine whose truth is known: what its files do not show, and a program that runs on it would feel.
 #[derive(Clone, Debug, PartialEq)]
@@ -118,10 +122,16 @@ impl fmt::Display for Times {
 /// Puts the files into a tree.
 pub(crate) fn furnish(tree: &mut Tree) {
     tree.folder(FOLDER);
-    for (path, console) in [(LOAD, Console::Load), (PASS_NS, Console::PassNs), (TIMES, Console::Times)] {
-        let id = tree.put(path, NodeKind::Live(Live::Console(console)));
+    let files = [
+        (LOAD, Console::Load),
+        (PASS_NS, Console::PassNs),
+        (TIMES, Console::Times),
+        (CHANGES, Console::Changes),
+    ];
+    for (path, console) in files {
+        let id = tree.put(path, NodeKind::Live(LiveAttribute::Console(console)));
         if let Some(file) = tree.file_mut(id) {
-            file.writable = console != Console::Times;
+            file.writable = !matches!(console, Console::Times | Console::Changes);
         }
     }
 }
@@ -131,6 +141,7 @@ impl Inner {
     pub(crate) fn console_text(&self, console: Console) -> String {
         match console {
             Console::PassNs => format!("{}\n", self.machine.now_ns),
+            Console::Changes => change::text(&self.machine.physics.changes),
             Console::Times => {
                 self.machine.truth.as_ref().map_or_else(String::new, |t| Times::of(t).to_string())
             }
@@ -145,7 +156,7 @@ impl Inner {
     pub(crate) fn console(&mut self, console: Console, text: &str) -> Result<(), Errno> {
         const MOST_NS: u64 = 10_000_000_000;
         match console {
-            Console::Times => Err(Errno::ACCESS),
+            Console::Times | Console::Changes => Err(Errno::ACCESS),
             Console::PassNs => {
                 let ns = text.trim().parse::<u64>().map_err(|_| Errno::INVAL)?;
                 if ns > MOST_NS {
@@ -217,7 +228,7 @@ mod tests {
 
     #[test]
     fn a_console_loads_a_machine_and_lets_its_time_pass() {
-        let machine = crate::named("core-i5-2gen").unwrap();
+        let machine = crate::description::named("core-i5-2gen").unwrap();
         let energy = |m: &Emulator| m.zone_total_uj()[0];
         machine.furnish();
         let joules = |load: &str| {

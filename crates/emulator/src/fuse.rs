@@ -6,8 +6,9 @@
 //! real one (`mount --bind MOUNT/sys/devices/system/cpu /sys/devices/system/cpu` in a mount
 //! namespace of its own is how cpupower is run).
 
-use crate::tree::{Id, Live, NodeKind, TOP};
-use crate::{Emulator, Inner, Op};
+use crate::emulated::{Emulator, Inner};
+use crate::fault::Op;
+use crate::tree::{Id, LiveAttribute, NodeKind, TOP};
 use fuser::{
     AccessFlags, BsdFileFlags, Config, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags,
     Generation, INodeNo, LockOwner, MountOption, OpenAccMode, OpenFlags, ReplyAttr, ReplyData,
@@ -64,7 +65,7 @@ pub fn mount(emulator: &Emulator, at: &Path) -> io::Result<Mounted> {
     }
     emulator.furnish();
     let folder = std::fs::metadata(&at)?;
-    let files = Files { emulator: emulator.clone(), owner: (folder.uid(), folder.gid()) };
+    let files = FuseFiles { emulator: emulator.clone(), owner: (folder.uid(), folder.gid()) };
     let session = fuser::spawn_mount(files, &at, &config)?;
     Ok(Mounted { session: Some(session), at })
 }
@@ -72,13 +73,13 @@ pub fn mount(emulator: &Emulator, at: &Path) -> io::Result<Mounted> {
 /// Nothing may be kept: CPUs come and go, counters move.
 const TTL: Duration = Duration::ZERO;
 
-struct Files {
+struct FuseFiles {
     emulator: Emulator,
     /// User and group whose files they are.
     owner: (u32, u32),
 }
 
-impl Files {
+impl FuseFiles {
     /// A file as the machine has it, in its owner's hands.
     fn attr(&self, inner: &Inner, id: Id) -> Result<FileAttr, Errno> {
         inner.attr(id).map(|attr| FileAttr { uid: self.owner.0, gid: self.owner.1, ..attr })
@@ -114,7 +115,7 @@ impl Inner {
         let (kind, perm, size) = match &file.kind {
             NodeKind::Folder(_) => (FileType::Directory, 0o755, 0),
             NodeKind::Link(to) => (FileType::Symlink, 0o777, to.len() as u64),
-            NodeKind::Live(Live::Registers { .. }) => (FileType::RegularFile, 0o600, 0),
+            NodeKind::Live(LiveAttribute::Registers { .. }) => (FileType::RegularFile, 0o600, 0),
             NodeKind::Text(_) | NodeKind::Live(_) if file.writable => (FileType::RegularFile, 0o644, 4096),
             NodeKind::Text(_) | NodeKind::Live(_) => (FileType::RegularFile, 0o444, 4096),
         };
@@ -138,7 +139,7 @@ impl Inner {
     }
 }
 
-impl Filesystem for Files {
+impl Filesystem for FuseFiles {
     fn lookup(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let inner = self.emulator.lock();
         let found = name.to_str().and_then(|name| inner.machine.tree.child(id(parent), name));

@@ -1,7 +1,11 @@
 use crate::*;
+use rustix::io::Errno;
+use std::io;
+use std::path::Path;
 use std::time::Instant;
 use wattwise_hw::root;
-use wattwise_hw::root::{Root, number};
+use wattwise_hw::root::{Access, Root, number};
+use wattwise_hw::rules;
 
 const CPU: &str = "sys/devices/system/cpu";
 const SECOND: u64 = 1_000_000_000;
@@ -392,12 +396,12 @@ fn a_folder_of_files_is_a_machine() {
     let m = named("arm-big-little").unwrap();
     let folder = tempfile::tempdir().unwrap();
     for entry in m.files() {
-        let (Entry::File(path, _) | Entry::Link(path, _)) = &entry;
+        let (TreeEntry::File(path, _) | TreeEntry::Link(path, _)) = &entry;
         let at = folder.path().join(path);
         std::fs::create_dir_all(at.parent().unwrap()).unwrap();
         match &entry {
-            Entry::File(_, bytes) => std::fs::write(at, bytes).unwrap(),
-            Entry::Link(path, to) => {
+            TreeEntry::File(_, bytes) => std::fs::write(at, bytes).unwrap(),
+            TreeEntry::Link(path, to) => {
                 let up = "../".repeat(path.matches('/').count());
                 std::os::unix::fs::symlink(format!("{up}{to}"), at).unwrap();
             }
@@ -844,8 +848,8 @@ fn counters_add_up_to_virtual_time() {
             m.advance(ns);
         }
         let now = m.now_ns();
-        for (cpu, busy, idle) in m.cpu_times_ns() {
-            assert_eq!(busy + idle, now, "{name} cpu{cpu}");
+        for OnlineTimes { cpu, busy_ns, idle_ns } in m.cpu_times() {
+            assert_eq!(busy_ns + idle_ns, now, "{name} cpu{cpu}");
         }
         for (policy, levels) in m.residency_ns() {
             if !levels.is_empty() {
@@ -896,7 +900,7 @@ fn dies_share_their_package_and_the_lowest_limit_holds() {
     let machine = |zones: &[[(String, String); 6]]| {
         let cpu = [(format!("{CPU}/present"), "0".to_owned()), (format!("{CPU}/cpu0/uevent"), String::new())];
         let files = zones.iter().flatten().cloned().chain(cpu);
-        Emulator::from_files("test", files.map(|(path, text)| Entry::File(path, text.into_bytes())))
+        Emulator::from_files("test", files.map(|(path, text)| TreeEntry::File(path, text.into_bytes())))
     };
     let one = machine(&[zone("intel-rapl:0", "package-0", "0")]);
     let dies = machine(&[
@@ -933,7 +937,7 @@ fn gauges_keep_their_signs_and_ports_their_state() {
         ("BAT0/voltage_now", "11500000"),
     ];
     let machine = |status: &str, online: &str, power: &str| {
-        let cpu = [Entry::File(format!("{CPU}/cpu0/uevent"), Vec::new())];
+        let cpu = [TreeEntry::File(format!("{CPU}/cpu0/uevent"), Vec::new())];
         let files = files.iter().map(|(path, text)| {
             let text = match *path {
                 "BAT0/status" => status,
@@ -941,7 +945,7 @@ fn gauges_keep_their_signs_and_ports_their_state() {
                 "BAT0/power_now" => power,
                 _ => text,
             };
-            Entry::File(format!("{psy}/{path}"), text.as_bytes().to_vec())
+            TreeEntry::File(format!("{psy}/{path}"), text.as_bytes().to_vec())
         });
         Emulator::from_files("test", files.chain(cpu))
     };
@@ -959,4 +963,32 @@ fn gauges_keep_their_signs_and_ports_their_state() {
     m.set_mains(true);
     m.advance(20 * SECOND);
     assert!(file(&m, "BAT0/power_now").parse::<i64>().unwrap() > 0);
+}
+
+/// The hardware shows the old speed until a change is in force, by the table of its own machine.
+#[test]
+fn a_change_of_speed_takes_its_time() {
+    let m = named("thinkpad-r51").unwrap();
+    let file = |name: &str| format!("{CPU}/cpufreq/policy0/{name}");
+    let shows = || show(&m, &file("cpuinfo_cur_freq"));
+    m.write(&file("scaling_governor"), b"userspace").unwrap();
+    m.write(&file("scaling_setspeed"), b"600000").unwrap();
+    m.advance(2_891_000);
+    assert_eq!(shows(), "1700000", "1700 to 600 MHz: 2892 us");
+    m.advance(1_000);
+    assert_eq!(shows(), "600000");
+    m.write(&file("scaling_setspeed"), b"800000").unwrap();
+    m.advance(831_999);
+    assert_eq!(shows(), "600000", "600 to 800 MHz: 832 us");
+    m.advance(1);
+    assert_eq!(shows(), "800000");
+    // Asked for what it runs at: nothing changes.
+    m.write(&file("scaling_setspeed"), b"800000").unwrap();
+    assert_eq!(shows(), "800000");
+}
+
+#[test]
+fn a_table_of_changes_has_a_row_and_a_column_for_each_speed() {
+    let text = text("thinkpad-r51").unwrap().replace("[735, 680, 692, 727, 832, 0],\n", "");
+    assert!(from_text("x.toml", &text).is_err_and(|e| e.to_string().contains("cpufreq.change_us")));
 }

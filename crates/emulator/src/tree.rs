@@ -12,6 +12,7 @@ pub(crate) enum Console {
     Load,
     PassNs,
     Times,
+    Changes,
 }
 
 /// A file's number.
@@ -22,7 +23,7 @@ pub(crate) const TOP: Id = 0;
 
 /// A counter or reading that is made when it is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Live {
+pub(crate) enum LiveAttribute {
     /// A policy's speed as the hardware gives it, or as the governor last set it.
     Speed {
         policy: u32,
@@ -92,13 +93,13 @@ pub(crate) enum Live {
 pub(crate) enum NodeKind {
     Folder(BTreeMap<String, Id>),
     Text(Vec<u8>),
-    Live(Live),
+    Live(LiveAttribute),
     /// A link, as its target's path from the top.
     Link(String),
 }
 
 #[derive(Debug, Clone)]
-pub(crate) struct File {
+pub(crate) struct TreeFile {
     pub(crate) kind: NodeKind,
     pub(crate) parent: Id,
     pub(crate) writable: bool,
@@ -111,7 +112,7 @@ pub(crate) struct File {
 /// The tree.
 #[derive(Debug, Clone)]
 pub(crate) struct Tree {
-    files: Vec<File>,
+    files: Vec<TreeFile>,
 }
 
 /// As deep as links may lead, so that a circle ends.
@@ -119,7 +120,7 @@ const MOST_LINKS: usize = 16;
 
 impl Tree {
     pub(crate) fn new() -> Tree {
-        let top = File {
+        let top = TreeFile {
             kind: NodeKind::Folder(BTreeMap::new()),
             parent: TOP,
             writable: false,
@@ -129,11 +130,11 @@ impl Tree {
         Tree { files: vec![top] }
     }
 
-    pub(crate) fn file(&self, id: Id) -> Option<&File> {
+    pub(crate) fn file(&self, id: Id) -> Option<&TreeFile> {
         self.files.get(id as usize)
     }
 
-    pub(crate) fn file_mut(&mut self, id: Id) -> Option<&mut File> {
+    pub(crate) fn file_mut(&mut self, id: Id) -> Option<&mut TreeFile> {
         self.files.get_mut(id as usize)
     }
 
@@ -195,8 +196,8 @@ impl Tree {
 
     fn add(&mut self, parent: Id, name: &str, kind: NodeKind) -> Id {
         let id = self.files.len() as Id;
-        self.files.push(File { kind, parent, writable: false, opens: 0, attached: true });
-        if let Some(File { kind: NodeKind::Folder(names), .. }) = self.files.get_mut(parent as usize) {
+        self.files.push(TreeFile { kind, parent, writable: false, opens: 0, attached: true });
+        if let Some(TreeFile { kind: NodeKind::Folder(names), .. }) = self.files.get_mut(parent as usize) {
             names.insert(name.to_owned(), id);
         }
         id
@@ -260,7 +261,7 @@ impl Tree {
     pub(crate) fn attach(&mut self, path: &str, id: Id) {
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
         let parent = self.folder(folder);
-        if let Some(File { kind: NodeKind::Folder(names), .. }) = self.file_mut(parent) {
+        if let Some(TreeFile { kind: NodeKind::Folder(names), .. }) = self.file_mut(parent) {
             names.insert(name.to_owned(), id);
         }
         if let Some(file) = self.file_mut(id) {

@@ -11,7 +11,7 @@ pub struct Budget {
 
 /// A thing that is spent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum BudgetPart {
     /// Simulated time of one run, s.
     Simulated,
     /// Events of the engine in one run.
@@ -26,7 +26,7 @@ pub enum Part {
     Memory,
 }
 
-/// Name in the flag, unit in a sentence, default, in the order of [`Part`].
+/// Name in the flag, unit in a sentence, default, in the order of [`BudgetPart`].
 const PARTS: [(&str, &str, u64); 6] = [
     // A day: recordings are of minutes.
     ("simulated", "simulated seconds", 86_400),
@@ -60,7 +60,7 @@ impl Default for Budget {
 
 impl Budget {
     /// The most of one thing.
-    pub fn most(&self, part: Part) -> u64 {
+    pub fn most(&self, part: BudgetPart) -> u64 {
         self.most[part as usize]
     }
 
@@ -68,7 +68,7 @@ impl Budget {
     ///
     /// # Errors
     /// It is not.
-    pub fn allows(&self, part: Part, amount: u64) -> Result<(), OverBudget> {
+    pub fn allows(&self, part: BudgetPart, amount: u64) -> Result<(), OverBudget> {
         let (name, unit, _) = PARTS[part as usize];
         let most = self.most(part);
         let raised = amount.max(most.saturating_mul(2));
@@ -116,12 +116,12 @@ mod tests {
     fn what_nobody_means_is_over_the_defaults() {
         let budget = Budget::default();
         for (part, amount) in [
-            (Part::Tasks, 3_000_000),
-            (Part::Cpus, 8192),
-            (Part::Simulated, 366 * 86_400),
-            (Part::Events, 10_000_000_000),
-            (Part::Disk, 16 << 30),
-            (Part::Memory, 16 << 30),
+            (BudgetPart::Tasks, 3_000_000),
+            (BudgetPart::Cpus, 8192),
+            (BudgetPart::Simulated, 366 * 86_400),
+            (BudgetPart::Events, 10_000_000_000),
+            (BudgetPart::Disk, 16 << 30),
+            (BudgetPart::Memory, 16 << 30),
         ] {
             assert!(budget.allows(part, amount).is_err(), "{part:?}");
         }
@@ -130,10 +130,10 @@ mod tests {
     #[test]
     fn a_budget_is_met_with_a_sentence_that_raises_it() {
         let budget: Budget = "tasks=1e3, cpus=4".parse().expect("a budget");
-        assert_eq!((budget.most(Part::Tasks), budget.most(Part::Cpus)), (1000, 4));
-        assert_eq!(budget.most(Part::Disk), Budget::default().most(Part::Disk));
-        assert!(budget.allows(Part::Tasks, 1000).is_ok());
-        let over = budget.allows(Part::Tasks, 1001).expect_err("over").to_string();
+        assert_eq!((budget.most(BudgetPart::Tasks), budget.most(BudgetPart::Cpus)), (1000, 4));
+        assert_eq!(budget.most(BudgetPart::Disk), Budget::default().most(BudgetPart::Disk));
+        assert!(budget.allows(BudgetPart::Tasks, 1000).is_ok());
+        let over = budget.allows(BudgetPart::Tasks, 1001).expect_err("over").to_string();
         assert_eq!(over, "more than 1000 tasks, the budget; a damaged file, or --budget tasks=2000 for more");
         assert_eq!(budget.to_string().parse(), Ok(budget));
         for wrong in ["", "tasks", "tasks=", "tasks=0", "tasks=-1", "tasks=NaN", "years=3", "tasks=inf"] {

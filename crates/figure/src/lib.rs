@@ -22,7 +22,7 @@ pub mod text;
 pub mod units;
 pub mod verdict;
 
-pub use budget::{Budget, OverBudget, Part};
+pub use budget::{Budget, BudgetPart, OverBudget};
 pub use histogram::Histogram;
 pub use provenance::Provenance;
 pub use random::Random;

@@ -3,9 +3,14 @@
 //!
 //! The two wings meet here. The model wing says which settings a policy is; the machine wing makes them. Text is made by
 //! [`Setting::flags`] alone, and read by [`read`] alone: by the command line and by the daemon's profiles.
+//!
+//! A new setting that is one attribute of the machine is a line of [`KNOWN`] (`plain.rs`): the command line, profiles, the plan
+//! and the way back take it from there. One that means other writes on each machine is a [`Setting`] of its own as well, with
+//! its writes in `control::set::plan`.
 
 use crate::share::share;
 use crate::units::{Speed, duration_ns, power_uw, speed, trim};
+use std::borrow::Cow;
 
 /// A wish in the one vocabulary of all machines.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,8 +35,6 @@ pub enum Setting {
     CState(String, bool),
     /// The longest wake-up allowed, ns; none lifts the limit.
     Latency(Option<u64>),
-    /// The governor that picks C-states.
-    IdleGovernor(String),
     /// Clock modulation, percent of the clock that is let through; 100 is none.
     TState(f64),
     /// A power limit: zone (`package`, `package-0`, `dram`; none is each package) and constraint
@@ -48,21 +51,60 @@ pub enum Setting {
     Uncore(Option<Speed>, Option<Speed>),
     /// A governor's tunable: `up_threshold=90`.
     Tunable(String, String),
-    /// The firmware's profile.
-    Profile(String),
+    /// One attribute of the machine, and what it is to hold.
+    Plain(&'static Plain, String),
 }
 
-/// A flag of `wattwise set`, and its value.
-pub type Flag = (&'static str, String);
+/// A setting that is one attribute of the machine.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Plain {
+    /// Its flag, without the dashes.
+    pub name: &'static str,
+    /// What it is called beside its old and its new value.
+    pub what: &'static str,
+    /// The attribute.
+    pub path: &'static str,
+    /// The attribute that lists what it takes; none leaves that to the kernel's rules.
+    pub choices: Option<&'static str>,
+    /// Who lists it.
+    pub whose: &'static str,
+    /// What is said where this machine has no such list, or no such attribute.
+    pub missing: &'static str,
+}
+
+/// The governor that picks C-states.
+pub static IDLE_GOVERNOR: Plain = Plain {
+    name: "idle-governor",
+    what: "idle governor",
+    path: "sys/devices/system/cpu/cpuidle/current_governor",
+    choices: Some("sys/devices/system/cpu/cpuidle/available_governors"),
+    whose: "this kernel",
+    missing: "the idle governor cannot be chosen here: the kernel lists none",
+};
+
+/// The firmware's profile.
+pub static PROFILE: Plain = Plain {
+    name: "profile",
+    what: "platform profile",
+    path: "sys/firmware/acpi/platform_profile",
+    choices: Some("sys/firmware/acpi/platform_profile_choices"),
+    whose: "the firmware",
+    missing: "--profile: the firmware offers no platform_profile",
+};
+
+/// A flag of `wattwise set`, with its dashes, and its value.
+pub type FlagGiven = (Cow<'static, str>, String);
 
 impl Setting {
     /// The flags of `wattwise set` that say this; every value is one word, not yet quoted.
-    pub fn flags(&self) -> Vec<Flag> {
+    pub fn flags(&self) -> Vec<FlagGiven> {
         let switch = |on: &bool| if *on { "on" } else { "off" };
-        let one = |flag: &'static str, value: &dyn std::fmt::Display| vec![(flag, value.to_string())];
+        let one = |flag: &'static str, value: &dyn std::fmt::Display| vec![(flag.into(), value.to_string())];
         let range = |flags: [&'static str; 2], low: &Option<Speed>, high: &Option<Speed>| {
             let ends = [(flags[1], high), (flags[0], low)];
-            ends.into_iter().filter_map(|(flag, end)| Some((flag, end.as_ref()?.to_string()))).collect()
+            ends.into_iter()
+                .filter_map(|(flag, end)| Some((flag.into(), end.as_ref()?.to_string())))
+                .collect()
         };
         match self {
             Setting::Online(on) => one("--online", &switch(on)),
@@ -76,7 +118,6 @@ impl Setting {
             Setting::CState(name, on) => one("--cstate", &format!("{name}={}", switch(on))),
             Setting::Latency(None) => one("--latency", &"none"),
             Setting::Latency(Some(ns)) => one("--latency", &format!("{}us", trim(*ns as f64 / 1e3, 3))),
-            Setting::IdleGovernor(name) => one("--idle-governor", name),
             Setting::TState(percent) => one("--tstate", &format!("{percent}%")),
             Setting::PowerLimit { zone, constraint, power_uw } => {
                 let watts = format!("{}W", trim(*power_uw as f64 / 1e6, 6));
@@ -89,37 +130,91 @@ impl Setting {
             }
             Setting::Uncore(low, high) => range(["--uncore-min", "--uncore-max"], low, high),
             Setting::Tunable(name, value) => one("--tunable", &format!("{name}={value}")),
-            Setting::Profile(name) => one("--profile", name),
+            Setting::Plain(plain, value) => vec![(format!("--{}", plain.name).into(), value.clone())],
         }
     }
 }
 
 /// The flags of several settings, as the words of a command.
 pub fn words(settings: &[Setting]) -> Vec<String> {
-    settings.iter().flat_map(Setting::flags).flat_map(|(flag, value)| [flag.to_owned(), value]).collect()
+    settings.iter().flat_map(Setting::flags).flat_map(|(flag, value)| [flag.into_owned(), value]).collect()
 }
 
-/// The names that [`read`] takes: the flags of `wattwise set` without their dashes.
-pub const NAMES: [&str; 18] = [
-    "governor",
-    "min",
-    "max",
-    "freq",
-    "epp",
-    "epb",
-    "boost",
-    "cstate",
-    "latency",
-    "idle-governor",
-    "tstate",
-    "rapl",
-    "uncore-min",
-    "uncore-max",
-    "tunable",
-    "profile",
-    "driver-mode",
-    "online",
+/// A flag of `wattwise set`: its words, and how its value is read.
+pub struct Flag {
+    /// Its name, without the dashes; profiles have it too.
+    pub name: &'static str,
+    /// Its letter.
+    pub short: Option<char>,
+    /// What its value is called.
+    pub value: &'static str,
+    /// A line of help.
+    pub help: &'static str,
+    /// Whether it may be given several times.
+    pub many: bool,
+    /// Whether it takes `on` and `off` alone.
+    pub switch: bool,
+    reads: Reads,
+}
+
+enum Reads {
+    By(fn(&str, &str) -> Result<Setting, String>),
+    Plain(&'static Plain),
+}
+
+const fn flag(
+    name: &'static str,
+    value: &'static str,
+    help: &'static str,
+    reads: fn(&str, &str) -> Result<Setting, String>,
+) -> Flag {
+    Flag { name, short: None, value, help, many: false, switch: false, reads: Reads::By(reads) }
+}
+
+/// The flag of a setting that is one attribute of the machine.
+const fn plain(of: &'static Plain, value: &'static str, help: &'static str) -> Flag {
+    Flag { name: of.name, short: None, value, help, many: false, switch: false, reads: Reads::Plain(of) }
+}
+
+impl Flag {
+    const fn short(self, letter: char) -> Flag {
+        Flag { short: Some(letter), ..self }
+    }
+
+    const fn many(self) -> Flag {
+        Flag { many: true, ..self }
+    }
+
+    const fn switch(self) -> Flag {
+        Flag { switch: true, ..self }
+    }
+}
+
+/// Every flag, in the order of the help.
+pub static KNOWN: &[Flag] = &[
+    flag("governor", "NAME", "Governor of the speed", |_, given| Ok(Setting::Governor(given.to_owned()))).short('g'),
+    flag("min", "SPEED", "Lowest speed that it may choose", |name, given| Ok(Setting::Limits(Some(of(name, speed(given))?), None))),
+    flag("max", "SPEED", "Highest speed that it may choose", |name, given| Ok(Setting::Limits(None, Some(of(name, speed(given))?)))),
+    flag("freq", "SPEED", "Hold one speed (governor userspace)", |name, given| Ok(Setting::Freq(of(name, speed(given))?))).short('f'),
+    flag("epp", "PREFERENCE", "Energy-performance preference: a word, or 0 (performance) to 255 (power)", |_, given| Ok(Setting::Epp(given.to_owned()))),
+    flag("epb", "BIAS", "Energy-performance bias: a word, or 0 (performance) to 15 (power)", |_, given| Ok(Setting::Epb(given.to_owned()))),
+    flag("boost", "on|off", "Boost (turbo) on or off", |name, given| Ok(Setting::Boost(switch(name, given)?))).switch(),
+    flag("cstate", "STATE=on|off", "Allow or forbid a C-state, such as C6=off", cstate).many(),
+    flag("latency", "DURATION", "Longest wake-up of an idle CPU, such as 20us; 0 keeps it polling; none lifts the limit", latency),
+    plain(&IDLE_GOVERNOR, "NAME", "Governor of the C-states"),
+    flag("tstate", "SHARE", "Clock modulation: the share of the clock that is let through, such as 50%; 100% is none", |name, given| Ok(Setting::TState(of(name, share(given))? * 100.0))),
+    flag("rapl", "LIMIT", "Power limit: 15W for each package, or ZONE=15W, or ZONE/LIMIT=15W (dram=5W, package-0/short_term=28W)", power_limit).many(),
+    flag("uncore-min", "SPEED", "Lowest speed of the uncore", |name, given| Ok(Setting::Uncore(Some(of(name, speed(given))?), None))),
+    flag("uncore-max", "SPEED", "Highest speed of the uncore", |name, given| Ok(Setting::Uncore(None, Some(of(name, speed(given))?)))),
+    flag("tunable", "NAME=VALUE", "A tunable of the governor that is in force, or that --governor puts in force, such as up_threshold=90", tunable).many(),
+    plain(&PROFILE, "NAME", "The firmware's platform profile"),
+    flag("driver-mode", "MODE", "Mode of intel_pstate or amd-pstate: active, passive, guided, off. It is put in force before the settings given with it", |_, given| Ok(Setting::DriverMode(given.to_owned()))),
+    flag("online", "on|off", "Take the CPUs online or offline", |name, given| Ok(Setting::Online(switch(name, given)?))).switch(),
 ];
+
+fn of<T, E: std::fmt::Display>(name: &str, value: Result<T, E>) -> Result<T, String> {
+    value.map_err(|e| format!("{name} {e}"))
+}
 
 fn switch(name: &str, given: &str) -> Result<bool, String> {
     match given {
@@ -129,54 +224,49 @@ fn switch(name: &str, given: &str) -> Result<bool, String> {
     }
 }
 
-/// Reads one setting: a name of [`NAMES`] and its value, as [`Setting::flags`] prints them.
+fn cstate(name: &str, given: &str) -> Result<Setting, String> {
+    let bad = || format!("cstate '{given}'; expected a state and on or off, such as C6=off");
+    let (state, on) = given.split_once('=').ok_or_else(bad)?;
+    Ok(Setting::CState(state.to_owned(), switch(name, on).map_err(|_| bad())?))
+}
+
+fn latency(name: &str, given: &str) -> Result<Setting, String> {
+    Ok(Setting::Latency(match given {
+        "none" => None,
+        _ => Some(of(name, duration_ns(given, "us"))?),
+    }))
+}
+
+fn power_limit(name: &str, given: &str) -> Result<Setting, String> {
+    let (place, power) = given.split_once('=').map_or((None, given), |(p, w)| (Some(p), w));
+    let (zone, constraint) = match place.map(|p| p.split_once('/').ok_or(p)) {
+        None => (None, None),
+        Some(Ok((zone, limit))) => (Some(zone.to_owned()), Some(limit.to_owned())),
+        Some(Err(zone)) => (Some(zone.to_owned()), None),
+    };
+    Ok(Setting::PowerLimit { zone, constraint, power_uw: of(name, power_uw(power))? })
+}
+
+fn tunable(_: &str, given: &str) -> Result<Setting, String> {
+    let pair = given.split_once('=');
+    let (key, value) =
+        pair.ok_or_else(|| format!("tunable '{given}'; expected NAME=VALUE, such as up_threshold=90"))?;
+    Ok(Setting::Tunable(key.to_owned(), value.to_owned()))
+}
+
+/// Reads one setting: a flag's name and its value, as [`Setting::flags`] prints them.
 ///
 /// # Errors
 /// One line: the name, what was given, what was expected.
 pub fn read(name: &str, given: &str) -> Result<Setting, String> {
-    fn of<T, E: std::fmt::Display>(name: &str, value: Result<T, E>) -> Result<T, String> {
-        value.map_err(|e| format!("{name} {e}"))
+    match KNOWN.iter().find(|flag| flag.name == name).map(|flag| &flag.reads) {
+        Some(Reads::By(reads)) => reads(name, given),
+        Some(Reads::Plain(plain)) => Ok(Setting::Plain(plain, given.to_owned())),
+        None => {
+            let names: Vec<&str> = KNOWN.iter().map(|flag| flag.name).collect();
+            Err(format!("'{name}' is no setting; expected one of {}", names.join(", ")))
+        }
     }
-    let word = || given.to_owned();
-    Ok(match name {
-        "governor" => Setting::Governor(word()),
-        "min" => Setting::Limits(Some(of(name, speed(given))?), None),
-        "max" => Setting::Limits(None, Some(of(name, speed(given))?)),
-        "freq" => Setting::Freq(of(name, speed(given))?),
-        "epp" => Setting::Epp(word()),
-        "epb" => Setting::Epb(word()),
-        "boost" => Setting::Boost(switch(name, given)?),
-        "online" => Setting::Online(switch(name, given)?),
-        "cstate" => {
-            let bad = || format!("cstate '{given}'; expected a state and on or off, such as C6=off");
-            let (state, on) = given.split_once('=').ok_or_else(bad)?;
-            Setting::CState(state.to_owned(), switch(name, on).map_err(|_| bad())?)
-        }
-        "latency" if given == "none" => Setting::Latency(None),
-        "latency" => Setting::Latency(Some(of(name, duration_ns(given, "us"))?)),
-        "idle-governor" => Setting::IdleGovernor(word()),
-        "tstate" => Setting::TState(of(name, share(given))? * 100.0),
-        "rapl" => {
-            let (place, power) = given.split_once('=').map_or((None, given), |(p, w)| (Some(p), w));
-            let (zone, constraint) = match place.map(|p| p.split_once('/').ok_or(p)) {
-                None => (None, None),
-                Some(Ok((zone, limit))) => (Some(zone.to_owned()), Some(limit.to_owned())),
-                Some(Err(zone)) => (Some(zone.to_owned()), None),
-            };
-            Setting::PowerLimit { zone, constraint, power_uw: of(name, power_uw(power))? }
-        }
-        "uncore-min" => Setting::Uncore(Some(of(name, speed(given))?), None),
-        "uncore-max" => Setting::Uncore(None, Some(of(name, speed(given))?)),
-        "tunable" => {
-            let pair = given.split_once('=');
-            let (key, value) = pair
-                .ok_or_else(|| format!("tunable '{given}'; expected NAME=VALUE, such as up_threshold=90"))?;
-            Setting::Tunable(key.to_owned(), value.to_owned())
-        }
-        "profile" => Setting::Profile(word()),
-        "driver-mode" => Setting::DriverMode(word()),
-        _ => return Err(format!("'{name}' is no setting; expected one of {}", NAMES.join(", "))),
-    })
 }
 
 /// Adds a setting to others: the two ends of a range are one setting; of the same kind, the later one counts.
@@ -186,6 +276,7 @@ pub fn add(to: &mut Vec<Setting>, setting: Setting) {
         (Setting::Uncore(l, h), Setting::Uncore(low, high)) => Some(Setting::Uncore(low.or(*l), high.or(*h))),
         (Setting::CState(a, _), Setting::CState(b, _)) if a != b => None,
         (Setting::Tunable(a, _), Setting::Tunable(b, _)) if a != b => None,
+        (Setting::Plain(a, _), Setting::Plain(b, _)) if a != b => None,
         (
             Setting::PowerLimit { zone, constraint, .. },
             Setting::PowerLimit { zone: z, constraint: c, .. },

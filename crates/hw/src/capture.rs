@@ -126,7 +126,7 @@ pub struct Head {
 
 /// What to take.
 #[derive(Debug, Clone, Default)]
-pub struct Options {
+pub struct CaptureOptions {
     /// How long to follow the counters; none is one look.
     pub length: Duration,
     /// How often.
@@ -219,7 +219,7 @@ fn matches(word: &str, name: &str) -> bool {
 }
 
 /// The machine's files at this moment, and those that could not be read.
-pub fn snapshot(root: &dyn Root, options: &Options) -> (Tree, Vec<(String, String)>) {
+pub fn snapshot(root: &dyn Root, options: &CaptureOptions) -> (Tree, Vec<(String, String)>) {
     let mut tree = Tree::default();
     let mut unreadable = Vec::new();
     let mut left = MOST_BYTES;
@@ -346,7 +346,7 @@ impl Sampler {
 /// Captures a machine. The file appears when it is whole. `stop` ends the series early.
 pub fn capture(
     root: &dyn Root,
-    options: &Options,
+    options: &CaptureOptions,
     mut file: Output,
     stop: &dyn Fn() -> bool,
 ) -> io::Result<Head> {

@@ -12,7 +12,7 @@ use crate::states::cpuidle::Cpuidle;
 use crate::states::platform;
 use crate::states::platform::{Graphics, SystemIdle};
 use crate::states::power;
-use crate::states::power::{Uncore, Zone};
+use crate::states::power::{UncoreSpeed, Zone};
 use crate::states::sensors;
 use crate::states::sensors::Sensors;
 use crate::states::supply;
@@ -48,7 +48,7 @@ pub struct Info {
     /// Graphics: clocks and rest.
     pub graphics: Vec<Graphics>,
     /// Uncore speeds.
-    pub uncore: Probed<Vec<Uncore>>,
+    pub uncore: Probed<Vec<UncoreSpeed>>,
     /// Temperatures, power sensors, fans.
     pub sensors: Sensors,
     /// Battery and mains.

@@ -5,8 +5,6 @@
 //! "n/a": either a value and its mechanism, or each mechanism's reason.
 
 use crate::root::Root;
-use crate::rules;
-use rustix::io::Errno;
 use serde::Serialize;
 use std::io;
 
@@ -82,20 +80,6 @@ impl<T> Probed<T> {
         let reasons: Vec<String> =
             self.passed_over.iter().map(|p| format!("{}: {}", p.mechanism, p.why)).collect();
         reasons.join("; ")
-    }
-}
-
-/// Why a file could not be written: the kernel's rule that refuses with this error, where there is one; else as [`why`].
-pub fn why_not_written(error: &io::Error, path: &str, root: &dyn Root) -> String {
-    let errno = error.raw_os_error().map(Errno::from_raw_os_error);
-    // The errors that mean one thing at one file; EACCES and EINVAL have many reasons.
-    let telling = [Errno::PERM, Errno::BUSY, Errno::OPNOTSUPP, Errno::NODEV];
-    let rule = errno.filter(|e| telling.contains(e)).and_then(|e| rules::refusal(path, e));
-    match rule {
-        Some(rule) => {
-            format!("{}{path}: {} ({})", if root.is_this_machine() { "/" } else { "" }, rule, rule.errno)
-        }
-        None => why(error, path, root),
     }
 }
 

@@ -118,7 +118,7 @@ mod tests {
             Box::new(TreeRoot::new(Tree::default(), "a tree")),
             "sys/a 1\nsys/b two words\n".to_owned(),
         );
-        let (tree, _) = crate::capture::snapshot(&root, &crate::capture::Options::default());
+        let (tree, _) = crate::capture::snapshot(&root, &crate::capture::CaptureOptions::default());
         let layers = Replaced::layers(&TreeRoot::new(tree, "a capture"));
         assert_eq!(layers.len(), 1);
         assert_eq!(text(&layers[0].clone().before(&root), "sys/b").as_deref(), Some("two words"));

@@ -5,13 +5,13 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// A program to run.
-pub(crate) struct Run<'a> {
+pub(crate) struct ProgramRun<'a> {
     command: &'a mut Command,
 }
 
-impl<'a> Run<'a> {
-    pub(crate) fn new(command: &'a mut Command) -> Run<'a> {
-        Run { command }
+impl<'a> ProgramRun<'a> {
+    pub(crate) fn new(command: &'a mut Command) -> ProgramRun<'a> {
+        ProgramRun { command }
     }
 
     /// Both its outputs; an error with their tail if it fails.

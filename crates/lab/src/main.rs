@@ -29,11 +29,11 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use verdict::Told;
+use verdict::JudgeTold;
 
 /// What the command line asked for.
 #[derive(Debug, Default)]
-struct Options {
+struct LabOptions {
     scenarios: Vec<String>,
     /// Only those whose clock follows instructions, or only the others, which want a quiet host.
     instructions: Option<bool>,
@@ -107,8 +107,8 @@ fn run(args: &[&str]) -> Result<(), String> {
     if failures.is_empty() { Ok(()) } else { Err(failures.join("\n")) }
 }
 
-fn parse(args: &[&str]) -> Result<Options, String> {
-    let mut options = Options::default();
+fn parse(args: &[&str]) -> Result<LabOptions, String> {
+    let mut options = LabOptions::default();
     let mut args = args.iter();
     while let Some(&arg) = args.next() {
         match arg {
@@ -148,7 +148,7 @@ struct Lab<'a> {
     kernel: &'a kernels::Kernel,
     ours: &'a [PathBuf],
     programs: &'a [(String, PathBuf)],
-    options: &'a Options,
+    options: &'a LabOptions,
 }
 
 impl Lab<'_> {
@@ -187,7 +187,7 @@ impl Lab<'_> {
     }
 
     /// Boots until one is within its limits, as often as the scenario may.
-    fn judged(&self, scenario: &Scenario) -> Result<(Returned, Told), String> {
+    fn judged(&self, scenario: &Scenario) -> Result<(Returned, JudgeTold), String> {
         let mut left = if self.options.again { 0 } else { scenario.boots.saturating_sub(1) };
         loop {
             let returned = if self.options.again {

@@ -1,12 +1,12 @@
 //! The table of scenarios.
 
 use crate::guest::{Accel, Returned};
-use crate::verdict::Told;
+use crate::verdict::JudgeTold;
 use std::path::Path;
 
 /// Values for the script's environment.
 type Environment = fn(&Path) -> Result<Vec<(String, String)>, String>;
-type Judge = fn(&Path, &Returned) -> Result<Told, String>;
+type Judge = fn(&Path, &Returned) -> Result<JudgeTold, String>;
 
 /// What some scenarios bring along.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -135,19 +135,23 @@ fn placement_sockets(_: &Path) -> Result<Vec<(String, String)>, String> {
     placement("0", "1", "0-1")
 }
 
+fn placement_cores(_: &Path) -> Result<Vec<(String, String)>, String> {
+    placement("0", "0", "0-3")
+}
+
 /// vpower's parameters, which the judge holds the calibration against.
 fn calibrated(_: &Path) -> Result<Vec<(String, String)>, String> {
     Ok(vec![("VPOWER".into(), crate::judge::calibrate::parameters())])
 }
 
-fn guest_only(_: &Path, _: &Returned) -> Result<Told, String> {
-    Ok(Told::default())
+fn guest_only(_: &Path, _: &Returned) -> Result<JudgeTold, String> {
+    Ok(JudgeTold::default())
 }
 
 /// The guest has checked everything and has figures to tell.
-fn guest_tells(_: &Path, returned: &Returned) -> Result<Told, String> {
+fn guest_tells(_: &Path, returned: &Returned) -> Result<JudgeTold, String> {
     let figures = returned.lines.iter().filter_map(|l| l.get("figure")?.as_str().map(str::to_owned));
-    Ok(Told { figures: figures.collect(), ..Told::default() })
+    Ok(JudgeTold { figures: figures.collect(), ..JudgeTold::default() })
 }
 
 /// Seconds after which a boot is given up. Each takes 15 to 60 on an idle host; one with many other things to do
@@ -365,6 +369,20 @@ pub(crate) static SCENARIOS: &[Scenario] = &[
         boots: 1,
         environment: placement_sockets,
         judge: crate::judge::placement::judge_sockets,
+    },
+    Scenario {
+        name: "placement-cores",
+        script: "placement",
+        summary: "as placement, on one socket of four cores",
+        usual: false,
+        brings: Brings::Nothing,
+        cpus: "4,sockets=1,cores=4,threads=1",
+        accel: Accel::Tcg,
+        append: "",
+        limit_s: LIMIT_S,
+        boots: 1,
+        environment: placement_cores,
+        judge: crate::judge::placement::judge_cores,
     },
     Scenario {
         name: "calibrate",

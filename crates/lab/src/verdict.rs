@@ -2,7 +2,7 @@
 
 /// What a judge says of a run.
 #[derive(Debug, Default)]
-pub(crate) struct Told {
+pub(crate) struct JudgeTold {
     /// Checks that held, beside those of the guest.
     pub(crate) checks: Vec<String>,
     /// Lines for people.

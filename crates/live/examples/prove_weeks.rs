@@ -6,8 +6,9 @@
 #[path = "../tests/support/weeks.rs"]
 mod weeks;
 
+use wattwise_live::prove::conclude::of;
 use wattwise_live::prove::hours;
-use wattwise_live::prove::result::{Proved, of};
+use wattwise_live::prove::result::Proved;
 use weeks::{BLOCK_S, Week, read, watched};
 
 fn main() {

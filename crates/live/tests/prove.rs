@@ -6,9 +6,10 @@
 #[path = "support/weeks.rs"]
 mod weeks;
 
+use wattwise_live::prove::conclude::of;
 use wattwise_live::prove::hours;
 use wattwise_live::prove::judge::judged;
-use wattwise_live::prove::result::{By, Proved, of};
+use wattwise_live::prove::result::{By, Proved};
 use weeks::{BLOCK_S, Week, read, watched};
 
 fn times(n: u64) -> u64 {
@@ -29,8 +30,8 @@ fn equal_policies_are_told_apart_as_rarely_as_it_says() {
         let adjusted = p.outcome.adjusted.as_ref().unwrap();
         plain += off(p.outcome.unadjusted.low, p.outcome.unadjusted.high);
         same_work += off(adjusted.verdict.low, adjusted.verdict.high);
-        let (_, low, high) = p.outcome.at_any_time.unwrap();
-        at_any_time += off(low, high);
+        let all = p.outcome.at_any_time.unwrap();
+        at_any_time += off(all.low, all.high);
     }
     for alarms in [share(plain, n), share(same_work, n)] {
         assert!((0.035..=0.065).contains(&alarms), "{alarms}");

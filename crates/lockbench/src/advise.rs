@@ -75,7 +75,7 @@ pub struct LockAdvice {
 
 /// A line of the interposer's file, as counted.
 #[derive(Debug, Clone, Default, PartialEq)]
-struct Row {
+struct MutexRow {
     locked: u64,
     contended: u64,
     waited_ns: u64,
@@ -89,7 +89,7 @@ struct Row {
 /// # Errors
 /// Which line is not the interposer's.
 pub fn advise(files: &[String], elapsed_s: f64, cpus: usize) -> Result<LockAdvice, String> {
-    let mut rows: BTreeMap<(String, String), Row> = BTreeMap::new();
+    let mut rows: BTreeMap<(String, String), MutexRow> = BTreeMap::new();
     for (process, text) in files.iter().enumerate() {
         let mut lines = text.lines();
         if lines.next().is_none_or(|head| !head.starts_with("wattwise-locks 1 ")) {
@@ -115,11 +115,11 @@ pub fn advise(files: &[String], elapsed_s: f64, cpus: usize) -> Result<LockAdvic
 }
 
 /// Where a mutex is, who locked it first, and its counts.
-fn parse(line: &str, process: usize) -> Option<(String, String, Row)> {
+fn parse(line: &str, process: usize) -> Option<(String, String, MutexRow)> {
     let words: Vec<&str> = line.split(' ').collect();
     let [address, place, symbol, caller, calling, counts @ ..] = &words[..] else { return None };
     let number = |at: usize| counts.get(at)?.parse::<u64>().ok();
-    let row = Row {
+    let row = MutexRow {
         locked: number(0)?,
         contended: number(1)?,
         waited_ns: number(2)?,
@@ -141,7 +141,7 @@ fn parse(line: &str, process: usize) -> Option<(String, String, Row)> {
     Some((at, if *caller == "-" { "unknown".into() } else { named(calling, caller) }, row))
 }
 
-fn judge(mutex: String, caller: String, row: &Row, elapsed_s: f64, cpus: usize) -> MutexUse {
+fn judge(mutex: String, caller: String, row: &MutexRow, elapsed_s: f64, cpus: usize) -> MutexUse {
     let held_ns = row.held_ns as f64 / row.locked.max(1) as f64;
     let waited_s = row.waited_ns as f64 * 1e-9;
     let share = row.contended as f64 / row.locked.max(1) as f64;

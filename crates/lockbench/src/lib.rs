@@ -17,7 +17,7 @@ pub mod judge;
 mod matrix;
 pub mod section;
 
-pub use matrix::LockMatrix;
+pub use matrix::{LockMatrix, LockTurn};
 
 use crate::section::Section;
 use serde::{Deserialize, Serialize};

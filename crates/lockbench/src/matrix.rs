@@ -25,14 +25,27 @@ pub struct LockMatrix {
     pub pin: bool,
 }
 
+/// One measurement of a repeat.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LockTurn {
+    /// Threads that contend.
+    pub threads: usize,
+    /// Length of the critical section.
+    pub cs: Section,
+    /// Length of what is between two of them.
+    pub ncs: Section,
+    /// The lock, by its place in the matrix.
+    pub lock: usize,
+}
+
 impl LockMatrix {
     /// Measurements in all.
     pub fn measurements(&self) -> usize {
         self.repeats * self.locks.len() * self.threads.len() * self.cs.len() * self.ncs.len()
     }
 
-    /// (threads, cs, ncs, place among the locks) of one repeat, in its order.
-    pub fn order(&self, repeat: usize) -> Vec<(usize, Section, Section, usize)> {
+    /// The measurements of one repeat, in its order.
+    pub fn order(&self, repeat: usize) -> Vec<LockTurn> {
         let mut random = Random::new(self.seed ^ (repeat as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let mut cells = Vec::new();
         for &threads in &self.threads {
@@ -45,7 +58,7 @@ impl LockMatrix {
         for (threads, cs, ncs) in cells {
             let mut locks: Vec<usize> = (0..self.locks.len()).collect();
             random.shuffle(&mut locks);
-            order.extend(locks.into_iter().map(|s| (threads, cs, ncs, s)));
+            order.extend(locks.into_iter().map(|lock| LockTurn { threads, cs, ncs, lock }));
         }
         order
     }
@@ -73,8 +86,8 @@ mod tests {
             let order = plan.order(repeat);
             assert_eq!(order.len(), 12);
             for cell in order.chunks(3) {
-                assert!(cell.iter().all(|c| (c.0, c.1) == (cell[0].0, cell[0].1)));
-                let mut subjects: Vec<usize> = cell.iter().map(|c| c.3).collect();
+                assert!(cell.iter().all(|c| (c.threads, c.cs) == (cell[0].threads, cell[0].cs)));
+                let mut subjects: Vec<usize> = cell.iter().map(|c| c.lock).collect();
                 firsts[subjects[0]] += 1;
                 subjects.sort_unstable();
                 assert_eq!(subjects, [0, 1, 2]);

@@ -16,7 +16,7 @@
 //! It is not done where this library is not before glibc, as when a program loads it by `dlopen`: then nobody locks by
 //! it, and nobody is to begin with that.
 
-use crate::elf::Object;
+use crate::elf::ElfObject;
 use crate::real;
 use crate::say::impossible;
 use libc::{c_int, c_void, dl_phdr_info, size_t};
@@ -53,16 +53,16 @@ const MOST: usize = 32;
 
 /// Names and addresses of what is to be found: every function that this library exports. From its own table: in this
 /// code its names could be those of another definition before it, which may look for the next one at glibc.
-struct Ours<'a> {
+struct OurFunctions<'a> {
     names: [(&'a CStr, usize); MOST],
     count: usize,
 }
 
-impl<'a> Ours<'a> {
-    const NONE: Ours<'a> = Ours { names: [(c"", 0); MOST], count: 0 };
+impl<'a> OurFunctions<'a> {
+    const NONE: OurFunctions<'a> = OurFunctions { names: [(c"", 0); MOST], count: 0 };
 
-    fn of(own: &Object<'a>) -> Ours<'a> {
-        let mut ours = Ours::NONE;
+    fn of(own: &ElfObject<'a>) -> OurFunctions<'a> {
+        let mut ours = OurFunctions::NONE;
         own.exports(|name, address| {
             if ours.count < MOST {
                 ours.names[ours.count] = (name, address);
@@ -72,7 +72,7 @@ impl<'a> Ours<'a> {
         ours
     }
 
-    fn replace(&self, glibc: &Object) -> bool {
+    fn replace(&self, glibc: &ElfObject) -> bool {
         glibc.redirect(&self.names[..self.count])
     }
 }
@@ -91,7 +91,7 @@ pub(crate) fn everywhere() -> Bound {
         }
     }
     let bound = keep_errno(|| {
-        let mut search = Search { own_base: own_base(), ours: Ours::NONE, bound: None };
+        let mut search = SymbolSearch { own_base: own_base(), ours: OurFunctions::NONE, bound: None };
         // SAFETY: the callback's type, and what it is given, which outlives the call.
         unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut search).cast()) };
         search.bound.unwrap_or_else(|| impossible(&[NOT_BOUND]))
@@ -100,25 +100,25 @@ pub(crate) fn everywhere() -> Bound {
     bound
 }
 
-struct Search {
+struct SymbolSearch {
     own_base: usize,
     /// None until this library was passed.
-    ours: Ours<'static>,
+    ours: OurFunctions<'static>,
     bound: Option<Bound>,
 }
 
 /// An object of this namespace, in the order in which they are searched.
 unsafe extern "C" fn look(info: *mut dl_phdr_info, _: size_t, search: *mut c_void) -> c_int {
     // SAFETY: glibc's, and `everywhere`'s.
-    let (info, search) = unsafe { (&*info, &mut *search.cast::<Search>()) };
+    let (info, search) = unsafe { (&*info, &mut *search.cast::<SymbolSearch>()) };
     let base = info.dlpi_addr as usize;
     // SAFETY: the object's headers; it is not unloaded during the call, nor is this library while it is in use.
     let object = unsafe {
-        Object::new(base, std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)))
+        ElfObject::new(base, std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)))
     };
     let Some(object) = object else { return 0 };
     if base == search.own_base {
-        search.ours = Ours::of(&object);
+        search.ours = OurFunctions::of(&object);
     } else if GLIBC.contains(&object.soname()) {
         if search.ours.count == 0 {
             search.bound = Some(Bound::Unused);
@@ -149,8 +149,8 @@ fn own_base() -> usize {
 /// `base` is where that glibc is loaded.
 pub(crate) unsafe fn there(base: usize) -> bool {
     // SAFETY: by contract; this library is loaded as others are, with its headers first.
-    let (glibc, own) = unsafe { (Object::at(base), Object::at(own_base())) };
-    matches!((glibc, own), (Some(glibc), Some(own)) if Ours::of(&own).replace(&glibc))
+    let (glibc, own) = unsafe { (ElfObject::at(base), ElfObject::at(own_base())) };
+    matches!((glibc, own), (Some(glibc), Some(own)) if OurFunctions::of(&own).replace(&glibc))
 }
 
 /// Runs when this library is initialised.

@@ -11,15 +11,15 @@ pub(crate) const HANDED: u32 = 1;
 #[repr(C)]
 pub(crate) struct Bucket {
     pub(crate) small: AtomicU32,
-    first: AtomicPtr<Waiter>,
+    first: AtomicPtr<BucketWaiter>,
 }
 
 /// On the waiter's own stack. Links are used under the bucket's `small` only.
-pub(crate) struct Waiter {
+pub(crate) struct BucketWaiter {
     pub(crate) state: AtomicU32,
     pub(crate) priority: u32,
     pub(crate) mutex: usize,
-    pub(crate) next: AtomicPtr<Waiter>,
+    pub(crate) next: AtomicPtr<BucketWaiter>,
 }
 
 impl Bucket {
@@ -34,7 +34,7 @@ impl Bucket {
     }
 
     /// The link to the first waiter that `found` accepts, or the last link. The bucket's lock is held.
-    pub(crate) fn find(&self, found: impl Fn(&Waiter) -> bool) -> &AtomicPtr<Waiter> {
+    pub(crate) fn find(&self, found: impl Fn(&BucketWaiter) -> bool) -> &AtomicPtr<BucketWaiter> {
         let mut link = &self.first;
         // SAFETY: waiters in the list are valid while its lock is held.
         while let Some(waiter) = unsafe { link.load(Ordering::Relaxed).as_ref() } {
@@ -46,7 +46,7 @@ impl Bucket {
         link
     }
 
-    pub(crate) fn join(&self, waiter: &Waiter) {
+    pub(crate) fn join(&self, waiter: &BucketWaiter) {
         let small = Small::lock(&self.small);
         let link = self.find(|other| other.priority < waiter.priority);
         waiter.next.store(link.load(Ordering::Relaxed), Ordering::Relaxed);
@@ -55,7 +55,7 @@ impl Bucket {
     }
 
     /// False: it had been handed the lock.
-    pub(crate) fn leave(&self, waiter: &Waiter) -> bool {
+    pub(crate) fn leave(&self, waiter: &BucketWaiter) -> bool {
         let small = Small::lock(&self.small);
         let waiting = waiter.state.load(Ordering::Acquire) == WAITING;
         if waiting {

@@ -12,136 +12,38 @@
 //! No cancellation is slept through: whoever notes itself after step 2 looked for it finds the mark, and whoever did before is
 //! poked. A handler that runs delays the look until it is over.
 
-use crate::futex::{AtomicPtr, AtomicU32, Ordering, Small};
-use crate::waiters::Node;
+use crate::page::PAGE;
+use crate::real;
+use crate::sleepers::Sleepers;
+use libc::{c_int, pthread_t};
 use std::ptr::null_mut;
 
-/// The threads that sleep, of those whose number falls here. Zeros are none.
-#[repr(C)]
-pub(crate) struct Sleepers {
-    small: AtomicU32,
-    first: AtomicPtr<Sleeper>,
+/// PTHREAD_CANCEL_DISABLE.
+const CANCEL_DISABLE: c_int = 1;
+
+/// Where a thread is noted.
+pub(crate) fn sleepers(thread: pthread_t) -> &'static Sleepers {
+    // A thread's is an address, and their stacks are often as far apart; the odd factor spreads them.
+    let spread = (thread as usize >> 6).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
+    &PAGE.sleepers[spread % PAGE.sleepers.len()]
 }
 
-/// On its own stack. The link is used under `small` only.
-pub(crate) struct Sleeper {
-    thread: usize,
-    node: *const Node,
-    next: AtomicPtr<Sleeper>,
-}
-
-impl Sleeper {
-    pub(crate) fn new(thread: usize, node: &Node) -> Sleeper {
-        Sleeper { thread, node, next: AtomicPtr::new(null_mut()) }
+/// POSIX `pthread_cancel`.
+///
+/// # Safety
+/// As POSIX has it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn pthread_cancel(thread: pthread_t) -> c_int {
+    // SAFETY: by contract.
+    let done = unsafe { real::cancel(thread) };
+    if done == 0 {
+        // A thread may be cancelled anywhere in this function, but not while it holds the list's lock.
+        let mut before = 0;
+        // SAFETY: `before` is valid for writes.
+        unsafe { real::set_cancel_state(CANCEL_DISABLE, &raw mut before) };
+        sleepers(thread).poke(thread as usize);
+        // SAFETY: null is allowed.
+        unsafe { real::set_cancel_state(before, null_mut()) };
     }
-}
-
-impl Sleepers {
-    #[cfg(not(loom))]
-    pub(crate) const fn new() -> Sleepers {
-        Sleepers { small: AtomicU32::new(0), first: AtomicPtr::new(null_mut()) }
-    }
-
-    /// In the child of a fork, where nobody sleeps yet.
-    #[cfg(not(loom))]
-    pub(crate) fn forget(&self) {
-        self.small.store(0, Ordering::Relaxed);
-        self.first.store(null_mut(), Ordering::Relaxed);
-    }
-
-    /// Before the sleep.
-    pub(crate) fn add(&self, sleeper: &Sleeper) {
-        let small = Small::lock(&self.small);
-        sleeper.next.store(self.first.load(Ordering::Relaxed), Ordering::Relaxed);
-        self.first.store(std::ptr::from_ref(sleeper).cast_mut(), Ordering::Relaxed);
-        small.unlock();
-    }
-
-    /// After it.
-    pub(crate) fn remove(&self, sleeper: &Sleeper) {
-        let small = Small::lock(&self.small);
-        let mut link = &self.first;
-        // SAFETY: sleepers in the list are valid while its lock is held.
-        while let Some(there) = unsafe { link.load(Ordering::Relaxed).as_ref() } {
-            if std::ptr::eq(there, sleeper) {
-                link.store(sleeper.next.load(Ordering::Relaxed), Ordering::Relaxed);
-                break;
-            }
-            link = &there.next;
-        }
-        small.unlock();
-    }
-
-    /// Step 2.
-    pub(crate) fn poke(&self, thread: usize) {
-        let small = Small::lock(&self.small);
-        let mut at = self.first.load(Ordering::Relaxed);
-        // SAFETY: as above; a sleeper's node lives as long.
-        while let Some(there) = unsafe { at.as_ref() } {
-            if there.thread == thread {
-                // SAFETY: as above.
-                unsafe { &*there.node }.poke();
-            }
-            at = there.next.load(Ordering::Relaxed);
-        }
-        small.unlock();
-    }
-}
-
-#[cfg(loom)]
-impl Sleepers {
-    pub(crate) fn new() -> Sleepers {
-        Sleepers { small: AtomicU32::new(0), first: AtomicPtr::new(null_mut()) }
-    }
-}
-
-/// For loom, the end of its memory.
-#[cfg(loom)]
-impl Drop for Sleeper {
-    fn drop(&mut self) {
-        self.next.with_mut(|_| ());
-    }
-}
-
-#[cfg(not(loom))]
-pub(crate) use of_the_process::sleepers;
-
-#[cfg(not(loom))]
-pub mod of_the_process {
-    //! `pthread_cancel` and where it looks.
-    use super::Sleepers;
-    use crate::page::PAGE;
-    use crate::real;
-    use libc::{c_int, pthread_t};
-    use std::ptr::null_mut;
-
-    /// PTHREAD_CANCEL_DISABLE.
-    const CANCEL_DISABLE: c_int = 1;
-
-    /// Where a thread is noted.
-    pub(crate) fn sleepers(thread: pthread_t) -> &'static Sleepers {
-        // A thread's is an address, and their stacks are often as far apart; the odd factor spreads them.
-        let spread = (thread as usize >> 6).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
-        &PAGE.sleepers[spread % PAGE.sleepers.len()]
-    }
-
-    /// POSIX `pthread_cancel`.
-    ///
-    /// # Safety
-    /// As POSIX has it.
-    #[unsafe(no_mangle)]
-    pub unsafe extern "C-unwind" fn pthread_cancel(thread: pthread_t) -> c_int {
-        // SAFETY: by contract.
-        let done = unsafe { real::cancel(thread) };
-        if done == 0 {
-            // A thread may be cancelled anywhere in this function, but not while it holds the list's lock.
-            let mut before = 0;
-            // SAFETY: `before` is valid for writes.
-            unsafe { real::set_cancel_state(CANCEL_DISABLE, &raw mut before) };
-            sleepers(thread).poke(thread as usize);
-            // SAFETY: null is allowed.
-            unsafe { real::set_cancel_state(before, null_mut()) };
-        }
-        done
-    }
+    done
 }

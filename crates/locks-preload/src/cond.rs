@@ -6,14 +6,16 @@
 //! The mutex may be glibc's (shared, robust, inheriting). A shared condition variable goes to glibc, which
 //! then releases the mutex by its own rules: if that is not glibc's, by way of another (`shared.rs`).
 
-use crate::cancel::{Sleeper, Sleepers, sleepers};
+use crate::cancel::sleepers;
 use crate::futex::Until;
 use crate::mutex::{is_glibcs, may_wait, pthread_mutex_lock, pthread_mutex_unlock, waits_with};
+use crate::node::WaitNode;
 use crate::priority;
 use crate::process::{self, FOREIGN_COND};
 use crate::real::{self, CleanupBuffer};
 use crate::shared;
-use crate::waiters::{Cond, Node};
+use crate::sleepers::{Sleeper, Sleepers};
+use crate::waiters::Cond;
 use libc::{c_int, c_void, pthread_cond_t, pthread_condattr_t, pthread_mutex_t, timespec};
 use std::sync::atomic::Ordering;
 
@@ -21,8 +23,8 @@ const SHARED: u32 = 1;
 const MONOTONIC: u32 = 2;
 
 /// A waiter and what it waits with.
-struct Waiter {
-    node: Node,
+struct CondWaiter {
+    node: WaitNode,
     cond: *mut pthread_cond_t,
     mutex: *mut pthread_mutex_t,
 }
@@ -45,7 +47,7 @@ fn is_shared(cond: &Cond) -> bool {
 
 /// What the cleanup needs if a waiter is cancelled.
 struct Asleep<'a> {
-    waiter: &'a Waiter,
+    waiter: &'a CondWaiter,
     sleeper: Sleeper,
     sleepers: &'static Sleepers,
 }
@@ -67,7 +69,7 @@ extern "C-unwind" fn cancelled(asleep: *mut c_void) {
 /// Sleeps until signalled or the deadline. Cancelling the thread ends it here. Nothing in
 /// this frame or below has a destructor, so that unwinding may leave it anywhere.
 #[inline(never)]
-extern "C-unwind" fn sleep(waiter: &Waiter, until: Option<&Until>) {
+extern "C-unwind" fn sleep(waiter: &CondWaiter, until: Option<&Until>) {
     // SAFETY: no arguments.
     let me = unsafe { libc::pthread_self() };
     let asleep = Asleep { waiter, sleeper: Sleeper::new(me as usize, &waiter.node), sleepers: sleepers(me) };
@@ -99,7 +101,7 @@ unsafe extern "C-unwind" fn wait(
     if refused != 0 {
         return refused;
     }
-    let waiter = Waiter { node: Node::new(priority::mine()), cond, mutex };
+    let waiter = CondWaiter { node: WaitNode::new(priority::mine()), cond, mutex };
     ours.enter(&waiter.node);
     // SAFETY: by contract.
     let refused = unsafe {

@@ -25,7 +25,7 @@ struct Dyn {
 }
 
 /// An object that the dynamic linker has loaded, and not unloaded while this is in use.
-pub(crate) struct Object<'a> {
+pub(crate) struct ElfObject<'a> {
     base: usize,
     headers: &'a [Elf64_Phdr],
     symbols: *mut Elf64_Sym,
@@ -34,12 +34,12 @@ pub(crate) struct Object<'a> {
     soname: u64,
 }
 
-impl<'a> Object<'a> {
+impl<'a> ElfObject<'a> {
     /// `None`: it has no table that is searched by GNU's hash.
     ///
     /// # Safety
     /// `headers` are those of an object at `base` that stays loaded for as long as `'a`.
-    pub(crate) unsafe fn new(base: usize, headers: &'a [Elf64_Phdr]) -> Option<Object<'a>> {
+    pub(crate) unsafe fn new(base: usize, headers: &'a [Elf64_Phdr]) -> Option<ElfObject<'a>> {
         let dynamic = headers.iter().find(|header| header.p_type == PT_DYNAMIC)?;
         let mut entry = base.wrapping_add(dynamic.p_vaddr as usize) as *const Dyn;
         let (mut symbols, mut strings, mut hash, mut soname) = (0, 0, 0, u64::MAX);
@@ -59,7 +59,7 @@ impl<'a> Object<'a> {
             // SAFETY: as above.
             entry = unsafe { entry.add(1) };
         }
-        (symbols != 0 && strings != 0 && hash != 0).then_some(Object {
+        (symbols != 0 && strings != 0 && hash != 0).then_some(ElfObject {
             base,
             headers,
             symbols: symbols as *mut Elf64_Sym,
@@ -73,7 +73,7 @@ impl<'a> Object<'a> {
     ///
     /// # Safety
     /// `base` is where an object is loaded that stays so for as long as `'a`.
-    pub(crate) unsafe fn at(base: usize) -> Option<Object<'a>> {
+    pub(crate) unsafe fn at(base: usize) -> Option<ElfObject<'a>> {
         // SAFETY: by contract; such an object begins with its ELF header, which says where the others are.
         unsafe {
             let header = &*(base as *const Elf64_Ehdr);
@@ -83,7 +83,7 @@ impl<'a> Object<'a> {
                 return None;
             }
             let first = (base + header.e_phoff as usize) as *const Elf64_Phdr;
-            Object::new(base, std::slice::from_raw_parts(first, usize::from(header.e_phnum)))
+            ElfObject::new(base, std::slice::from_raw_parts(first, usize::from(header.e_phnum)))
         }
     }
 

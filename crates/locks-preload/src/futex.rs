@@ -89,7 +89,7 @@ mod stand_in {
     use loom::sync::{Condvar, Mutex};
 
     #[derive(Default)]
-    struct Sleepers {
+    struct LoomSleepers {
         next: u64,
         /// Address and a number of its own for each sleeper, oldest first.
         queue: Vec<(usize, u64)>,
@@ -98,7 +98,7 @@ mod stand_in {
     }
 
     loom::lazy_static! {
-        static ref SLEEPERS: Mutex<Sleepers> = Mutex::new(Sleepers::default());
+        static ref SLEEPERS: Mutex<LoomSleepers> = Mutex::new(LoomSleepers::default());
         static ref BELL: Condvar = Condvar::new();
     }
 

@@ -26,10 +26,10 @@
 
 use crate::futex::Until;
 use crate::page::PAGE;
-use crate::priority::{self, Outcome};
+use crate::priority::{self, WaitOutcome};
 use crate::process::{self, FOREIGN_MUTEX};
 use crate::real;
-use crate::watch::{self, Row};
+use crate::watch::{self, WatchRow};
 use libc::{c_int, pthread_mutex_t, pthread_mutexattr_t, timespec};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -313,7 +313,7 @@ impl Mutex {
 
     /// Where uses of this mutex are counted, if they are.
     #[inline]
-    fn row(&self) -> Option<&'static Row> {
+    fn row(&self) -> Option<&'static WatchRow> {
         if PAGE.watched.load(Ordering::Relaxed) == 0 {
             return None;
         }
@@ -324,7 +324,7 @@ impl Mutex {
     #[cold]
     fn contend(&self, functions: &LockKind, kind: i32, until: Option<&Until>) -> c_int {
         let row = self.row();
-        let since = row.map(Row::waits);
+        let since = row.map(WatchRow::waits);
         let priority = priority::mine();
         // SAFETY: the lock's 16 bytes, which began as zeros.
         let token = unsafe {
@@ -347,9 +347,9 @@ impl Mutex {
         let attempt = || unsafe { (functions.try_acquire)(self.at()) };
         match priority::wait(mutex, priority, until, attempt) {
             // SAFETY: the token of the acquisition that was handed over.
-            Outcome::Handed => Some(unsafe { self.kept() }),
-            Outcome::Took(token) => Some(token),
-            Outcome::TimedOut => None,
+            WaitOutcome::Handed => Some(unsafe { self.kept() }),
+            WaitOutcome::Took(token) => Some(token),
+            WaitOutcome::TimedOut => None,
         }
     }
 

@@ -22,13 +22,13 @@ use std::ptr::null_mut;
 
 /// What glibc's function is called with.
 #[repr(C)]
-struct Load {
+struct LoadCall {
     namespace: Lmid_t,
     /// Below 0: it is not called, and null returned. `dlerror` has been told why.
     flags: c_long,
 }
 
-const NOT_AT_ALL: Load = Load { namespace: 0, flags: -1 };
+const NOT_AT_ALL: LoadCall = LoadCall { namespace: 0, flags: -1 };
 
 /// The public part of glibc's `struct link_map`.
 #[repr(C)]
@@ -126,16 +126,16 @@ impl Glibc {
 }
 
 /// Before `dlmopen`: all steps but the third.
-extern "C" fn prepare(namespace: Lmid_t, _: *const c_char, flags: c_int) -> Load {
+extern "C" fn prepare(namespace: Lmid_t, _: *const c_char, flags: c_int) -> LoadCall {
     // Where the jump goes to.
     real::found::dlmopen.get();
     if bind::everywhere() == Bound::Unused || namespace == libc::LM_ID_BASE {
-        return Load { namespace, flags: c_long::from(flags.cast_unsigned()) };
+        return LoadCall { namespace, flags: c_long::from(flags.cast_unsigned()) };
     }
     // What was loaded before into one that is not made here, as an auditor's (LD_AUDIT), is bound already.
     match Glibc::of(namespace) {
         Some(Glibc { namespace, .. }) => {
-            Load { namespace, flags: c_long::from((flags | libc::RTLD_DEEPBIND).cast_unsigned()) }
+            LoadCall { namespace, flags: c_long::from((flags | libc::RTLD_DEEPBIND).cast_unsigned()) }
         }
         None => NOT_AT_ALL,
     }
@@ -154,7 +154,7 @@ pub unsafe extern "C-unwind" fn dlmopen(namespace: Lmid_t, file: *const c_char, 
         "push rsi",
         "call {prepare}",
         "pop rsi",
-        // A `Load` comes in rax and rdx, where the flags are to be.
+        // A `LoadCall` comes in rax and rdx, where the flags are to be.
         "test rdx, rdx",
         "js 2f",
         "mov rdi, rax",

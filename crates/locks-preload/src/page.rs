@@ -16,7 +16,7 @@
 //! | `repairing` | 0 | 0 or 1 | wiped to 0 |
 
 use crate::bucket::Bucket;
-use crate::cancel::Sleepers;
+use crate::sleepers::Sleepers;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use wattwise_locks::dynamic::LockKind;

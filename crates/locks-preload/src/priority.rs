@@ -16,7 +16,7 @@
 //! The priority is the one that the thread has when it begins to wait. A thread asks the kernel for it at most once a
 //! tick (1 to 4 ms), and only when it must wait.
 
-use crate::bucket::{Bucket, HANDED, WAITING, Waiter};
+use crate::bucket::{Bucket, BucketWaiter, HANDED, WAITING};
 use crate::futex::{self, Small, Until};
 use crate::page::PAGE;
 use libc::{c_int, timespec};
@@ -36,7 +36,7 @@ const SECOND_NS: i64 = 1_000_000_000;
 const DEADLINE: u32 = 100;
 
 /// How a wait ended.
-pub(crate) enum Outcome {
+pub(crate) enum WaitOutcome {
     /// The lock was handed over, with the token that the mutex holds.
     Handed,
     /// The lock was found free.
@@ -78,8 +78,9 @@ pub(crate) fn wait(
     priority: u32,
     until: Option<&Until>,
     attempt: impl Fn() -> Option<Token>,
-) -> Outcome {
-    let waiter = Waiter { state: AtomicU32::new(WAITING), priority, mutex, next: AtomicPtr::new(null_mut()) };
+) -> WaitOutcome {
+    let waiter =
+        BucketWaiter { state: AtomicU32::new(WAITING), priority, mutex, next: AtomicPtr::new(null_mut()) };
     let bucket = bucket(mutex);
     PAGE.waiting.fetch_add(1, Ordering::SeqCst);
     bucket.join(&waiter);
@@ -89,27 +90,27 @@ pub(crate) fn wait(
 }
 
 fn doze(
-    waiter: &Waiter,
+    waiter: &BucketWaiter,
     bucket: &Bucket,
     until: Option<&Until>,
     attempt: impl Fn() -> Option<Token>,
-) -> Outcome {
+) -> WaitOutcome {
     let clock = until.map_or(libc::CLOCK_MONOTONIC, |until| until.clock);
     let mut nap = FIRST_NAP_NS;
     loop {
         if let Some(token) = attempt() {
             // Who holds the lock is the one who could have handed it: nobody has.
             bucket.leave(waiter);
-            return Outcome::Took(token);
+            return WaitOutcome::Took(token);
         }
         let alarm = after(clock, nap);
         let last = until.filter(|until| before(&until.at, &alarm.at));
         let over = futex::wait(&waiter.state, WAITING, Some(last.unwrap_or(&alarm)));
         if waiter.state.load(Ordering::Acquire) == HANDED {
-            return Outcome::Handed;
+            return WaitOutcome::Handed;
         }
         if over && last.is_some() {
-            return if bucket.leave(waiter) { Outcome::TimedOut } else { Outcome::Handed };
+            return if bucket.leave(waiter) { WaitOutcome::TimedOut } else { WaitOutcome::Handed };
         }
         nap = (nap * 2).min(LONGEST_NAP_NS);
     }

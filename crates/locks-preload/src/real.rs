@@ -25,16 +25,16 @@ fn find(name: &CStr, version: Option<&CStr>) -> *mut c_void {
 
 /// Where a function of glibc's is; null until it was looked for.
 #[repr(C)]
-pub(crate) struct Found {
+pub(crate) struct FoundFunction {
     /// First, for the jump in `namespace.rs`.
     at: AtomicPtr<c_void>,
     name: &'static CStr,
     version: Option<&'static CStr>,
 }
 
-const _: () = assert!(std::mem::offset_of!(Found, at) == 0);
+const _: () = assert!(std::mem::offset_of!(FoundFunction, at) == 0);
 
-impl Found {
+impl FoundFunction {
     pub(crate) fn get(&self) -> *mut c_void {
         let found = self.at.load(Ordering::Relaxed);
         if found.is_null() { self.look() } else { found }
@@ -73,8 +73,8 @@ macro_rules! real {
         #[allow(non_upper_case_globals)]
         pub(crate) mod found {
             use super::*;
-            $(pub(crate) static $name: Found =
-                Found { at: AtomicPtr::new(std::ptr::null_mut()), name: $symbol, version: version!($($of)?) };)+
+            $(pub(crate) static $name: FoundFunction =
+                FoundFunction { at: AtomicPtr::new(std::ptr::null_mut()), name: $symbol, version: version!($($of)?) };)+
         }
 
         /// Finds all of them.

@@ -11,13 +11,7 @@
 //! | 24 | `owing`: how many are OWING | |
 //! | 36 | `flags`: bit 0 shared, bit 1 CLOCK_MONOTONIC | `__wrefs` |
 //!
-//! | node's state | meaning | set by |
-//! |---|---|---|
-//! | 0 WAITING | in the list | the waiter |
-//! | 1 SIGNALLED | taken out of the list, as the last or by a broadcast | a signal |
-//! | 2 LEAVING | taking itself out: its deadline is over or it was cancelled | the waiter |
-//! | 3 OWING | taken out of the list by a signal while others were in it | a signal |
-//! | 4 POKED | WAITING, and to look whether it is cancelled | `cancel` |
+//! What the states of a waiter's node mean: `node.rs`.
 //!
 //! 1. Wait: join the list, release the mutex, sleep at the own node until signalled, acquire the mutex. The
 //!    list is joined while the mutex is held, so no signal after the release can be missed, and a signal goes
@@ -32,29 +26,18 @@
 //! A waiter that was SIGNALLED touches the condition variable no more: whoever broadcasts may destroy it. There is nobody
 //! to pass its signal on to: who comes later has no right to it.
 
-use crate::futex::{self, AtomicPtr, AtomicU32, Ordering, Small, Until};
+use crate::futex::{self, AtomicPtr, AtomicU32, Ordering, Small};
+use crate::node::{LEAVING, OWING, SIGNALLED, WaitNode, waits};
 use crate::process;
-use std::cell::Cell;
 use std::ptr::null_mut;
-
-const WAITING: u32 = 0;
-const SIGNALLED: u32 = 1;
-const LEAVING: u32 = 2;
-const OWING: u32 = 3;
-const POKED: u32 = 4;
-
-/// In the list, with nobody about to take it out.
-fn waits(state: u32) -> bool {
-    state == WAITING || state == POKED
-}
 
 /// See the [module](self)'s table. What the list has no use for is not shown to loom.
 #[repr(C)]
 pub(crate) struct Cond {
     small: AtomicU32,
     pub(crate) generation: AtomicU32,
-    first: AtomicPtr<Node>,
-    last: AtomicPtr<Node>,
+    first: AtomicPtr<WaitNode>,
+    last: AtomicPtr<WaitNode>,
     owing: AtomicU32,
     unused: [u32; 2],
     pub(crate) flags: std::sync::atomic::AtomicU32,
@@ -65,60 +48,6 @@ pub(crate) struct Cond {
 const _: () = assert!(size_of::<Cond>() == size_of::<libc::pthread_cond_t>());
 #[cfg(not(loom))]
 const _: () = assert!(std::mem::offset_of!(Cond, flags) == 36);
-
-/// A waiter, on its own stack. Its links and priority are used under `small` only.
-pub(crate) struct Node {
-    state: AtomicU32,
-    priority: Cell<u32>,
-    previous: AtomicPtr<Node>,
-    next: AtomicPtr<Node>,
-}
-
-impl Node {
-    pub(crate) fn new(priority: u32) -> Node {
-        Node {
-            state: AtomicU32::new(WAITING),
-            priority: Cell::new(priority),
-            previous: AtomicPtr::new(null_mut()),
-            next: AtomicPtr::new(null_mut()),
-        }
-    }
-
-    /// Sleeps until signalled or the deadline, or until `cancelled` says so or does not return. Without destructors, as
-    /// `cond::sleep` needs it.
-    #[inline(always)]
-    pub(crate) fn sleep(&self, until: Option<&Until>, cancelled: impl Fn() -> bool) {
-        let mut in_time = true;
-        while in_time {
-            // Acquire: the mark of who poked.
-            let poked = self.state.compare_exchange(POKED, WAITING, Ordering::Acquire, Ordering::Acquire);
-            if poked.is_err_and(|state| state != WAITING) || cancelled() {
-                return;
-            }
-            in_time = !futex::wait(&self.state, WAITING, until);
-        }
-    }
-
-    /// Has it look whether it is cancelled.
-    pub(crate) fn poke(&self) {
-        // Release: that it is.
-        if self.state.compare_exchange(WAITING, POKED, Ordering::Release, Ordering::Relaxed).is_ok() {
-            futex::wake(&self.state, 1);
-        }
-    }
-
-    /// From one of those that wait to something else. False: it was something else already.
-    fn turn(&self, to: u32, success: Ordering, failure: Ordering) -> bool {
-        let mut from = WAITING;
-        loop {
-            match self.state.compare_exchange(from, to, success, failure) {
-                Ok(_) => return true,
-                Err(now) if waits(now) => from = now,
-                Err(_) => return false,
-            }
-        }
-    }
-}
 
 impl Cond {
     /// The list's lock, after forgetting what a fork left behind.
@@ -137,17 +66,17 @@ impl Cond {
 
     /// Step 1.
     #[inline]
-    pub(crate) fn enter(&self, node: &Node) {
+    pub(crate) fn enter(&self, node: &WaitNode) {
         let small = self.lock();
         self.join(node);
         small.unlock();
     }
 
     /// Appends, before those of a lower priority. The list's lock is held.
-    fn join(&self, node: &Node) {
+    fn join(&self, node: &WaitNode) {
         let mine = std::ptr::from_ref(node).cast_mut();
         let (mut before, mut after) = (self.last.load(Ordering::Relaxed), null_mut());
-        let lower = |other: &&Node| other.priority.get() < node.priority.get();
+        let lower = |other: &&WaitNode| other.priority.get() < node.priority.get();
         // SAFETY: nodes in the list are valid while its lock is held.
         while let Some(other) = unsafe { before.as_ref() }.filter(lower) {
             after = before;
@@ -168,7 +97,7 @@ impl Cond {
     }
 
     /// Takes out the node that was between these two. The list's lock is held.
-    fn unlink(&self, previous: *mut Node, next: *mut Node) {
+    fn unlink(&self, previous: *mut WaitNode, next: *mut WaitNode) {
         // SAFETY: nodes in the list are valid while its lock is held.
         match unsafe { previous.as_ref() } {
             Some(previous) => previous.next.store(next, Ordering::Relaxed),
@@ -251,7 +180,7 @@ impl Cond {
     }
 
     /// A waiter gives up. False: it had been signalled.
-    fn leave(&self, node: &Node) -> bool {
+    fn leave(&self, node: &WaitNode) -> bool {
         if !node.turn(LEAVING, Ordering::Acquire, Ordering::Acquire) {
             return false;
         }
@@ -268,7 +197,7 @@ impl Cond {
 
     /// A waiter has slept and can no longer be cancelled. False: it had not been signalled.
     #[inline]
-    pub(crate) fn finish(&self, node: &Node) -> bool {
+    pub(crate) fn finish(&self, node: &WaitNode) -> bool {
         let mut state = node.state.load(Ordering::Acquire);
         if waits(state) {
             if self.leave(node) {
@@ -283,7 +212,7 @@ impl Cond {
     }
 
     /// A waiter is cancelled: step 4.
-    pub(crate) fn cancel(&self, node: &Node) {
+    pub(crate) fn cancel(&self, node: &WaitNode) {
         if !self.leave(node) && node.state.load(Ordering::Relaxed) == OWING {
             self.signal(1);
             self.settle();
@@ -331,13 +260,6 @@ impl Cond {
     }
 }
 
-#[cfg(loom)]
-impl Node {
-    pub(crate) fn is_signalled(&self) -> bool {
-        matches!(self.state.load(Ordering::Relaxed), SIGNALLED | OWING)
-    }
-}
-
 /// For loom, the end of its memory: every use by another must be over, and none may follow.
 #[cfg(loom)]
 impl Drop for Cond {
@@ -347,15 +269,5 @@ impl Drop for Cond {
         self.first.with_mut(|_| ());
         self.last.with_mut(|_| ());
         self.owing.with_mut(|_| ());
-    }
-}
-
-/// As above.
-#[cfg(loom)]
-impl Drop for Node {
-    fn drop(&mut self) {
-        self.state.with_mut(|_| ());
-        self.previous.with_mut(|_| ());
-        self.next.with_mut(|_| ());
     }
 }

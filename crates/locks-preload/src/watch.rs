@@ -34,7 +34,7 @@ const PROBES: usize = 64;
 
 /// All zeros is an empty row.
 #[repr(C)]
-pub(crate) struct Row {
+pub(crate) struct WatchRow {
     mutex: AtomicUsize,
     caller: AtomicUsize,
     locked: AtomicU64,
@@ -47,14 +47,14 @@ pub(crate) struct Row {
     most_waiting: AtomicU32,
 }
 
-static TABLE: AtomicPtr<Row> = AtomicPtr::new(null_mut());
+static TABLE: AtomicPtr<WatchRow> = AtomicPtr::new(null_mut());
 
 /// Whether there is anything to count: asked for by the environment, and memory for it is to be had.
 pub(crate) fn begin() -> bool {
     if real::environment(c"WATTWISE_LOCK_WATCH").is_none_or(|file| file.is_empty()) {
         return false;
     }
-    let bytes = ROWS * size_of::<Row>();
+    let bytes = ROWS * size_of::<WatchRow>();
     // SAFETY: an anonymous mapping at no address in particular; a child of a fork gets it empty.
     let at = unsafe {
         let (prot, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
@@ -76,7 +76,7 @@ pub(crate) fn begin() -> bool {
     true
 }
 
-fn rows() -> &'static [Row] {
+fn rows() -> &'static [WatchRow] {
     let table = TABLE.load(Relaxed);
     if table.is_null() {
         return &[];
@@ -86,7 +86,7 @@ fn rows() -> &'static [Row] {
 }
 
 /// The row of a mutex; made at its first lock.
-pub(crate) fn row(mutex: usize) -> Option<&'static Row> {
+pub(crate) fn row(mutex: usize) -> Option<&'static WatchRow> {
     let rows = rows();
     let first = (mutex >> 3).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40;
     for probe in 0..PROBES {
@@ -103,7 +103,7 @@ pub(crate) fn row(mutex: usize) -> Option<&'static Row> {
     rows.first()
 }
 
-impl Row {
+impl WatchRow {
     /// Somebody else has it: from here on this thread waits.
     pub(crate) fn waits(&self) -> u64 {
         let now_waiting = self.waiting.fetch_add(1, Relaxed) + 1;
@@ -176,13 +176,13 @@ fn caller() -> usize {
 }
 
 /// Where an address is.
-struct Object {
+struct MappedObject {
     base: usize,
     name: &'static CStr,
     symbol: Option<&'static CStr>,
 }
 
-fn object(at: usize) -> Option<Object> {
+fn object(at: usize) -> Option<MappedObject> {
     // SAFETY: all zeros is such a structure; names belong to objects that stay loaded, or are gone by then.
     unsafe {
         let mut info: libc::Dl_info = std::mem::zeroed();
@@ -190,7 +190,7 @@ fn object(at: usize) -> Option<Object> {
             return None;
         }
         let symbol = (!info.dli_sname.is_null()).then(|| CStr::from_ptr(info.dli_sname));
-        Some(Object { base: info.dli_fbase.addr(), name: CStr::from_ptr(info.dli_fname), symbol })
+        Some(MappedObject { base: info.dli_fbase.addr(), name: CStr::from_ptr(info.dli_fname), symbol })
     }
 }
 
@@ -201,7 +201,7 @@ fn own_base() -> usize {
 /// Writes the table: at the process's end.
 pub(crate) extern "C" fn report() {
     let Some(file) = real::environment(c"WATTWISE_LOCK_WATCH") else { return };
-    let mut path = Line::new();
+    let mut path = LineBuffer::new();
     path.text(file.to_bytes());
     path.text(b".");
     // SAFETY: no arguments.
@@ -213,14 +213,14 @@ pub(crate) extern "C" fn report() {
     if fd < 0 {
         return say(&[b"WATTWISE_LOCK_WATCH: ", file.to_bytes(), b": cannot be written"]);
     }
-    let mut head = Line::new();
+    let mut head = LineBuffer::new();
     let (lock, wait) = chosen().map_or(("none", "none"), |kind| (kind.lock, kind.wait));
     for part in [&b"wattwise-locks 1 "[..], lock.as_bytes(), b":", wait.as_bytes(), b"\n"] {
         head.text(part);
     }
     head.write(fd);
     for row in rows().iter().filter(|row| row.locked.load(Relaxed) != 0) {
-        let mut line = Line::new();
+        let mut line = LineBuffer::new();
         let mutex = row.mutex.load(Relaxed);
         line.hex(mutex);
         line.place(mutex);
@@ -239,14 +239,14 @@ pub(crate) extern "C" fn report() {
 }
 
 /// A line without an allocator. What does not fit is cut off.
-struct Line {
+struct LineBuffer {
     bytes: [u8; 1024],
     used: usize,
 }
 
-impl Line {
-    fn new() -> Line {
-        Line { bytes: [0; 1024], used: 0 }
+impl LineBuffer {
+    fn new() -> LineBuffer {
+        LineBuffer { bytes: [0; 1024], used: 0 }
     }
 
     fn text(&mut self, text: &[u8]) {

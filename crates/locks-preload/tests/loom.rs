@@ -1,14 +1,16 @@
 //! The list of a condition variable's waiters under every order of its memory accesses: `make loom`.
 //!
-//! `src/waiters.rs`, `src/cancel.rs` and `src/futex.rs` are compiled here as they are, with loom's atomics and a stand-in for the kernel's
+//! `src/waiters.rs`, `src/node.rs`, `src/sleepers.rs` and `src/futex.rs` are compiled here as they are, with loom's atomics and a stand-in for the kernel's
 //! futexes. A model fails when a wake-up is lost (nobody can run any more), and when a waiter or a condition
 //! variable is used where its end is not after that use. Checked once by breaking: see each model.
 #![cfg(loom)]
 
-#[path = "../src/cancel.rs"]
-mod cancel;
 #[path = "../src/futex.rs"]
 mod futex;
+#[path = "../src/node.rs"]
+mod node;
+#[path = "../src/sleepers.rs"]
+mod sleepers;
 #[path = "../src/waiters.rs"]
 mod waiters;
 
@@ -25,13 +27,14 @@ mod process {
     }
 }
 
-use cancel::{Sleeper, Sleepers};
 use futex::{AtomicU32, Ordering, Small, Until, time_passes};
 use loom::cell::UnsafeCell;
 use loom::sync::{Arc, Mutex};
 use loom::thread;
+use node::WaitNode;
+use sleepers::{Sleeper, Sleepers};
 use std::ops::Deref;
-use waiters::{Cond, Node};
+use waiters::Cond;
 
 /// `preemptions`: how often a thread may be interrupted where it need not wait.
 fn explore(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
@@ -78,7 +81,7 @@ unsafe impl<T> Sync for Mortal<T> {}
 const SOON: Until = Until { clock: libc::CLOCK_MONOTONIC, at: libc::timespec { tv_sec: 0, tv_nsec: 0 } };
 
 /// What a waiter does between releasing the mutex and acquiring it; true: signalled.
-fn rest_of_wait(cond: &Cond, node: Mortal<Node>, until: Option<&Until>) -> bool {
+fn rest_of_wait(cond: &Cond, node: Mortal<WaitNode>, until: Option<&Until>) -> bool {
     node.sleep(until, || false);
     let signalled = cond.finish(&node);
     node.end();
@@ -91,7 +94,7 @@ fn wait(cond: &Cond, mutex: &Mutex<bool>) -> bool {
     if *held {
         return true;
     }
-    let node = Mortal::new(Node::new(0));
+    let node = Mortal::new(WaitNode::new(0));
     cond.enter(&node);
     drop(held);
     let signalled = rest_of_wait(cond, node, None);
@@ -100,9 +103,9 @@ fn wait(cond: &Cond, mutex: &Mutex<bool>) -> bool {
 }
 
 /// A condition variable with waiters of these priorities that have entered, and released their mutex.
-fn with<const N: usize>(priorities: [u32; N]) -> (Mortal<Cond>, [Mortal<Node>; N]) {
+fn with<const N: usize>(priorities: [u32; N]) -> (Mortal<Cond>, [Mortal<WaitNode>; N]) {
     let cond = Mortal::new(Cond::new());
-    let nodes = priorities.map(|priority| Mortal::new(Node::new(priority)));
+    let nodes = priorities.map(|priority| Mortal::new(WaitNode::new(priority)));
     nodes.iter().for_each(|node| cond.enter(node));
     (cond, nodes)
 }
@@ -287,7 +290,7 @@ fn signalled_by_priority() {
     explore(4, || {
         let (cond, [middle]) = with([5]);
         let others = [9, 1].map(|priority| {
-            let (seen, node) = (cond.seen(), Mortal::new(Node::new(priority)));
+            let (seen, node) = (cond.seen(), Mortal::new(WaitNode::new(priority)));
             let entering = node.seen();
             (node, thread::spawn(move || seen.enter(&entering)))
         });
@@ -297,7 +300,7 @@ fn signalled_by_priority() {
             thread.join().expect("no panic");
             node
         });
-        let equal = Mortal::new(Node::new(1));
+        let equal = Mortal::new(WaitNode::new(1));
         cond.enter(&equal);
         let order = [high, low, equal];
         for signalled in 1..=order.len() {
@@ -317,7 +320,7 @@ fn signalled_by_priority() {
 fn nobody_takes_the_place_of_another_in_a_broadcast() {
     explore(4, || {
         let (cond, early) = with([0, 0]);
-        let late = Mortal::new(Node::new(1));
+        let late = Mortal::new(WaitNode::new(1));
         let (seen, entering) = (cond.seen(), late.seen());
         let thread = thread::spawn(move || seen.enter(&entering));
         cond.signal(usize::MAX);
@@ -377,7 +380,7 @@ impl Cancelling {
 
     /// As `cond::sleep` and what follows it, of a thread with number 1; true: signalled. One that may be cancelled never
     /// sleeps through it.
-    fn rest_of_wait(&self, cond: &Cond, node: Mortal<Node>, may_be: bool, until: Option<&Until>) -> bool {
+    fn rest_of_wait(&self, cond: &Cond, node: Mortal<WaitNode>, may_be: bool, until: Option<&Until>) -> bool {
         let sleeper = Mortal::new(Sleeper::new(1, &node));
         self.sleepers.add(&sleeper);
         let cancelled = std::cell::Cell::new(false);

@@ -17,7 +17,7 @@
 
 use crate::primitive::{ANY, AtomicU32, Ordering, wait, wake};
 use crate::raw::{RawLock, Token};
-use crate::wait::{Step, Wait};
+use crate::wait::{Wait, WaitStep};
 use core::marker::PhantomData;
 
 const SLEEPERS: u32 = 1;
@@ -26,14 +26,14 @@ const ONE: u32 = 2;
 /// Two lines, since the prefetcher fetches them in pairs.
 #[repr(C, align(128))]
 #[derive(Debug, Default)]
-struct Slot(AtomicU32);
+struct ArraySlot(AtomicU32);
 
 /// See the module's essay. `N` is a power of two.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Anderson<W, const N: usize = 64> {
-    slots: [Slot; N],
-    next: Slot,
+    slots: [ArraySlot; N],
+    next: ArraySlot,
     policy: PhantomData<fn() -> W>,
 }
 
@@ -41,8 +41,8 @@ impl<W, const N: usize> Default for Anderson<W, N> {
     fn default() -> Self {
         const { assert!(N.is_power_of_two()) };
         Anderson {
-            slots: core::array::from_fn(|_| Slot::default()),
-            next: Slot::default(),
+            slots: core::array::from_fn(|_| ArraySlot::default()),
+            next: ArraySlot::default(),
             policy: PhantomData,
         }
     }
@@ -68,7 +68,7 @@ impl<W: Wait, const N: usize> Anderson<W, N> {
             if seen & !SLEEPERS == called(number) {
                 break;
             }
-            if policy.step(slot, seen) == Step::Sleep {
+            if policy.step(slot, seen) == WaitStep::Sleep {
                 let marked = slot.fetch_or(SLEEPERS, Ordering::Acquire) | SLEEPERS;
                 if marked & !SLEEPERS == called(number) {
                     break;
@@ -90,8 +90,8 @@ unsafe impl<W: Wait, const N: usize> RawLock for Anderson<W, N> {
     const INIT: Self = {
         assert!(N.is_power_of_two());
         Anderson {
-            slots: [const { Slot(AtomicU32::new(0)) }; N],
-            next: Slot(AtomicU32::new(0)),
+            slots: [const { ArraySlot(AtomicU32::new(0)) }; N],
+            next: ArraySlot(AtomicU32::new(0)),
             policy: PhantomData,
         }
     };

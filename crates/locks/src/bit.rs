@@ -9,7 +9,7 @@
 //! longer tells: so a thread that has slept acquires with SLEEPERS set, and its own release wakes the next.
 
 use crate::primitive::{ANY, AtomicU32, Deadline, Ordering, Woken, wait, wake};
-use crate::wait::{Step, Wait};
+use crate::wait::{Wait, WaitStep};
 
 pub(crate) const LOCKED: u32 = 1;
 pub(crate) const SLEEPERS: u32 = 2;
@@ -44,7 +44,7 @@ pub(crate) fn acquire<W: Wait>(
         if !W::SLEEPS && until.is_some_and(|deadline| deadline.left_ns().is_none()) {
             break false;
         }
-        if policy.step(word, seen | LOCKED) == Step::Sleep {
+        if policy.step(word, seen | LOCKED) == WaitStep::Sleep {
             // Marks and tries in one: the holder may have left meanwhile.
             if word.fetch_or(LOCKED | SLEEPERS, Ordering::Acquire) & LOCKED == 0 {
                 break true;

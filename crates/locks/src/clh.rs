@@ -24,7 +24,7 @@
 //! FIFO. With more threads than CPUs the successor often does not run: see the warning in `spin`.
 
 use crate::primitive::{AtomicPtr, AtomicU32, Ordering};
-use crate::queue::{Node, WAITING, await_grant, grant, pool};
+use crate::queue::{QueueNode, WAITING, await_grant, grant, pool};
 use crate::raw::{Quick, RawLock, Token};
 use crate::wait::Wait;
 use core::marker::PhantomData;
@@ -34,7 +34,7 @@ use core::ptr::{null_mut, without_provenance_mut};
 #[repr(C)]
 #[derive(Debug)]
 pub struct Clh<W> {
-    tail: AtomicPtr<Node>,
+    tail: AtomicPtr<QueueNode>,
     own: AtomicU32,
     policy: PhantomData<fn() -> W>,
 }
@@ -113,7 +113,7 @@ unsafe impl<W: Wait> RawLock for Clh<W> {
 
     #[inline]
     unsafe fn unlock(&self, token: Token) {
-        let mine: *mut Node = core::ptr::with_exposed_provenance_mut(token.0);
+        let mine: *mut QueueNode = core::ptr::with_exposed_provenance_mut(token.0);
         let alone =
             self.tail.compare_exchange(mine, null_mut(), Ordering::Release, Ordering::Relaxed).is_ok();
         if token.0 == OWN {

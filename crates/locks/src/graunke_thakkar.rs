@@ -24,7 +24,7 @@
 
 use crate::primitive::{ANY, AtomicU32, AtomicU64, Ordering, relax, wait, wake, yield_core};
 use crate::raw::{RawLock, Token};
-use crate::wait::{Step, Wait};
+use crate::wait::{Wait, WaitStep};
 use core::marker::PhantomData;
 
 const SLEEPERS: u32 = 1;
@@ -34,13 +34,13 @@ const ONE: u32 = 4;
 
 #[repr(C, align(128))]
 #[derive(Debug, Default)]
-struct Slot(AtomicU32);
+struct FlagSlot(AtomicU32);
 
 /// See the module's essay.
 #[repr(C)]
 #[derive(Debug)]
 pub struct GraunkeThakkar<W, const N: usize = 64> {
-    slots: [Slot; N],
+    slots: [FlagSlot; N],
     tail: Tail,
     policy: PhantomData<fn() -> W>,
 }
@@ -52,7 +52,7 @@ struct Tail(AtomicU64);
 impl<W, const N: usize> Default for GraunkeThakkar<W, N> {
     fn default() -> Self {
         GraunkeThakkar {
-            slots: core::array::from_fn(|_| Slot::default()),
+            slots: core::array::from_fn(|_| FlagSlot::default()),
             tail: Tail::default(),
             policy: PhantomData,
         }
@@ -99,7 +99,7 @@ impl<W: Wait, const N: usize> GraunkeThakkar<W, N> {
             if seen & !(ONE - 1) == count {
                 break;
             }
-            if policy.step(slot, seen) == Step::Sleep {
+            if policy.step(slot, seen) == WaitStep::Sleep {
                 let marked = slot.fetch_or(SLEEPERS, Ordering::Acquire) | SLEEPERS;
                 if marked & !(ONE - 1) == count {
                     break;
@@ -120,7 +120,7 @@ unsafe impl<W: Wait, const N: usize> RawLock for GraunkeThakkar<W, N> {
     const FIFO: bool = true;
     #[cfg(not(loom))]
     const INIT: Self = GraunkeThakkar {
-        slots: [const { Slot(AtomicU32::new(0)) }; N],
+        slots: [const { FlagSlot(AtomicU32::new(0)) }; N],
         tail: Tail(AtomicU64::new(0)),
         policy: PhantomData,
     };

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Version 0.5 keeps a lock's token in the guard, which is what queue locks need. Version 0.4 has no place for
-//! it: `Held` puts it beside the lock.
+//! it: `HeldLock` puts it beside the lock.
 
 #[cfg(any(feature = "lock_api_0_4", feature = "lock_api_0_5"))]
 use crate::raw::{RawLock, Token};
@@ -17,7 +17,7 @@ use crate::raw::{RawLock, Token};
 /// A lock with the token of its holder, for interfaces whose release takes none.
 #[cfg(feature = "lock_api_0_4")]
 #[derive(Debug)]
-pub struct Held<L> {
+pub struct HeldLock<L> {
     lock: L,
     /// Used by the holder only.
     token: core::cell::Cell<Token>,
@@ -25,12 +25,12 @@ pub struct Held<L> {
 
 // SAFETY: the cell is used by the lock's holder only.
 #[cfg(feature = "lock_api_0_4")]
-unsafe impl<L: RawLock> Sync for Held<L> {}
+unsafe impl<L: RawLock> Sync for HeldLock<L> {}
 
 // SAFETY: as `RawLock` has it; the token that is stored by the holder is the one of its acquisition.
 #[cfg(feature = "lock_api_0_4")]
-unsafe impl<L: RawLock> lock_api_0_4::RawMutex for Held<L> {
-    const INIT: Self = Held { lock: L::INIT, token: core::cell::Cell::new(Token::NONE) };
+unsafe impl<L: RawLock> lock_api_0_4::RawMutex for HeldLock<L> {
+    const INIT: Self = HeldLock { lock: L::INIT, token: core::cell::Cell::new(Token::NONE) };
     type GuardMarker = lock_api_0_4::GuardNoSend;
 
     fn lock(&self) {
@@ -62,11 +62,11 @@ unsafe impl<L: RawLock> lock_api_0_4::RawMutex for Held<L> {
 /// What a guard of `lock_api` 0.5 keeps. It stays on its thread.
 #[cfg(feature = "lock_api_0_5")]
 #[derive(Debug)]
-pub struct Place(Token, core::marker::PhantomData<*const ()>);
+pub struct GuardPlace(Token, core::marker::PhantomData<*const ()>);
 
 // SAFETY: a shared place does nothing.
 #[cfg(feature = "lock_api_0_5")]
-unsafe impl Sync for Place {}
+unsafe impl Sync for GuardPlace {}
 
 macro_rules! lock_api_0_5 {
     ($($lock:ident),+) => {$(
@@ -74,17 +74,17 @@ macro_rules! lock_api_0_5 {
         #[cfg(feature = "lock_api_0_5")]
         unsafe impl<W: crate::wait::Wait> lock_api_0_5::RawMutex for crate::$lock<W> {
             const INIT: Self = <Self as RawLock>::INIT;
-            type Guard = Place;
+            type Guard = GuardPlace;
 
-            fn lock(&self) -> Place {
-                Place(RawLock::lock(self), core::marker::PhantomData)
+            fn lock(&self) -> GuardPlace {
+                GuardPlace(RawLock::lock(self), core::marker::PhantomData)
             }
 
-            fn try_lock(&self) -> Option<Place> {
-                RawLock::try_lock(self).map(|token| Place(token, core::marker::PhantomData))
+            fn try_lock(&self) -> Option<GuardPlace> {
+                RawLock::try_lock(self).map(|token| GuardPlace(token, core::marker::PhantomData))
             }
 
-            unsafe fn unlock(&self, place: Place) {
+            unsafe fn unlock(&self, place: GuardPlace) {
                 // SAFETY: by contract the place is of an acquisition that is not released.
                 unsafe { RawLock::unlock(self, place.0) }
             }

@@ -24,7 +24,7 @@
 //! FIFO. With more threads than CPUs the successor often does not run: see the warning in `spin`.
 
 use crate::primitive::{AtomicPtr, Ordering};
-use crate::queue::{Node, await_grant, await_link, grant};
+use crate::queue::{QueueNode, await_grant, await_link, grant};
 use crate::raw::{Quick, RawLock, Token};
 use crate::wait::Wait;
 use core::marker::PhantomData;
@@ -34,8 +34,8 @@ use core::ptr::{null_mut, without_provenance_mut};
 #[repr(C)]
 #[derive(Debug)]
 pub struct Mcs<W> {
-    tail: AtomicPtr<Node>,
-    next: AtomicPtr<Node>,
+    tail: AtomicPtr<QueueNode>,
+    next: AtomicPtr<QueueNode>,
     policy: PhantomData<fn() -> W>,
 }
 
@@ -47,7 +47,7 @@ impl<W> Default for Mcs<W> {
 
 /// The tail while the holder has no successor. No node is at address 1.
 #[inline]
-fn held() -> *mut Node {
+fn held() -> *mut QueueNode {
     without_provenance_mut(1)
 }
 
@@ -61,7 +61,7 @@ impl<W: Wait> Mcs<W> {
     /// Steps 2 and 3.
     #[cold]
     fn contend(&self) {
-        let node = Node::new();
+        let node = QueueNode::new();
         let mine = core::ptr::from_ref(&node).cast_mut();
         let mut before = self.tail.load(Ordering::Relaxed);
         loop {

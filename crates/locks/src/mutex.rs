@@ -1,7 +1,7 @@
 //! A lock with its data, and guards.
 
 use crate::raw::{RawLock, Token};
-use crate::stats::Stats;
+use crate::stats::HoldStats;
 use core::cell::UnsafeCell;
 use core::fmt;
 use core::marker::PhantomData;
@@ -21,7 +21,7 @@ use core::ops::{Deref, DerefMut};
 /// A panic while the guard lives releases the lock and leaves the data as it is: there is no poisoning.
 pub struct Mutex<T: ?Sized, L = crate::Adaptive> {
     lock: L,
-    stats: Stats,
+    stats: HoldStats,
     data: UnsafeCell<T>,
 }
 
@@ -34,13 +34,13 @@ impl<T, L: RawLock> Mutex<T, L> {
     /// An unlocked mutex.
     #[cfg(not(loom))]
     pub const fn new(data: T) -> Self {
-        Mutex { lock: L::INIT, stats: Stats::new(), data: UnsafeCell::new(data) }
+        Mutex { lock: L::INIT, stats: HoldStats::new(), data: UnsafeCell::new(data) }
     }
 
     /// An unlocked mutex.
     #[cfg(loom)]
     pub fn new(data: T) -> Self {
-        Mutex { lock: L::default(), stats: Stats::new(), data: UnsafeCell::new(data) }
+        Mutex { lock: L::default(), stats: HoldStats::new(), data: UnsafeCell::new(data) }
     }
 
     /// The data.

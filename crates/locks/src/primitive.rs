@@ -149,7 +149,7 @@ mod sleep {
     use std::vec::Vec;
 
     #[derive(Default)]
-    struct Sleepers {
+    struct LoomSleepers {
         next: u64,
         /// Address, bits and a number of its own for each sleeper, oldest first.
         queue: Vec<(usize, u32, u64)>,
@@ -157,11 +157,11 @@ mod sleep {
 
     #[cfg(loom)]
     loom::lazy_static! {
-        static ref SLEEPERS: Mutex<Sleepers> = Mutex::new(Sleepers::default());
+        static ref SLEEPERS: Mutex<LoomSleepers> = Mutex::new(LoomSleepers::default());
         static ref BELL: Condvar = Condvar::new();
     }
     #[cfg(not(loom))]
-    static SLEEPERS: Mutex<Sleepers> = Mutex::new(Sleepers { next: 0, queue: Vec::new() });
+    static SLEEPERS: Mutex<LoomSleepers> = Mutex::new(LoomSleepers { next: 0, queue: Vec::new() });
     #[cfg(not(loom))]
     static BELL: Condvar = Condvar::new();
 

@@ -7,7 +7,7 @@
 //! | 2 | PARKED | not yet, and the waiter may sleep on the word | the waiter |
 
 use crate::primitive::{ANY, AtomicPtr, AtomicU32, Ordering, relax, wait, wake, yield_core};
-use crate::wait::{Step, Wait};
+use crate::wait::{Wait, WaitStep};
 
 pub(crate) const WAITING: u32 = 0;
 pub(crate) const GRANTED: u32 = 1;
@@ -22,7 +22,7 @@ pub(crate) fn await_grant<W: Wait>(word: &AtomicU32) {
         if seen == GRANTED {
             break;
         }
-        if policy.step(word, seen) == Step::Sleep {
+        if policy.step(word, seen) == WaitStep::Sleep {
             // Fails if PARKED already (woken for nothing: sleep again) or GRANTED (then the sleep returns at once).
             let _ = word.compare_exchange(WAITING, PARKED, Ordering::Relaxed, Ordering::Relaxed);
             wait(word, PARKED, ANY, None);
@@ -75,28 +75,28 @@ pub(crate) fn await_link<T>(link: &AtomicPtr<T>) -> *mut T {
 /// A place in a queue. Two lines, since the prefetcher fetches them in pairs.
 #[repr(C, align(128))]
 #[derive(Debug)]
-pub(crate) struct Node {
+pub(crate) struct QueueNode {
     pub(crate) state: AtomicU32,
-    pub(crate) next: AtomicPtr<Node>,
+    pub(crate) next: AtomicPtr<QueueNode>,
 }
 
-impl Node {
-    pub(crate) fn new() -> Node {
-        Node { state: AtomicU32::new(WAITING), next: AtomicPtr::new(core::ptr::null_mut()) }
+impl QueueNode {
+    pub(crate) fn new() -> QueueNode {
+        QueueNode { state: AtomicU32::new(WAITING), next: AtomicPtr::new(core::ptr::null_mut()) }
     }
 }
 
 /// Models and miri get each node from the allocator, so that they see a use after the end.
 #[cfg(any(loom, miri))]
 pub(crate) mod pool {
-    use super::Node;
+    use super::QueueNode;
     use std::boxed::Box;
 
-    pub(crate) fn take() -> Option<*mut Node> {
-        Some(Box::into_raw(Box::new(Node::new())))
+    pub(crate) fn take() -> Option<*mut QueueNode> {
+        Some(Box::into_raw(Box::new(QueueNode::new())))
     }
 
-    pub(crate) unsafe fn put(node: *mut Node) {
+    pub(crate) unsafe fn put(node: *mut QueueNode) {
         // SAFETY: by contract the node came from `take` and nobody uses it.
         drop(unsafe { Box::from_raw(node) });
     }
@@ -107,7 +107,7 @@ pub(crate) mod pool {
 /// A stripe whose lock is taken is passed over, for ever if its holder was lost in a fork.
 #[cfg(not(any(loom, miri)))]
 pub(crate) mod pool {
-    use super::{Node, WAITING};
+    use super::{QueueNode, WAITING};
     use core::cell::Cell;
     use core::ptr::null_mut;
     use core::sync::atomic::{AtomicBool, Ordering};
@@ -121,7 +121,7 @@ pub(crate) mod pool {
     #[repr(align(128))]
     struct Stripe {
         taken: AtomicBool,
-        first: Cell<*mut Node>,
+        first: Cell<*mut QueueNode>,
     }
 
     // SAFETY: `first` is used only by the thread that took the stripe.
@@ -130,7 +130,7 @@ pub(crate) mod pool {
     static FREE: [Stripe; STRIPES] =
         [const { Stripe { taken: AtomicBool::new(false), first: Cell::new(null_mut()) } }; STRIPES];
 
-    fn with<R>(mut use_it: impl FnMut(&Cell<*mut Node>) -> Option<R>) -> Option<R> {
+    fn with<R>(mut use_it: impl FnMut(&Cell<*mut QueueNode>) -> Option<R>) -> Option<R> {
         let start = crate::primitive::thread_hint();
         (0..STRIPES).find_map(|i| {
             let stripe = &FREE[start.wrapping_add(i) % STRIPES];
@@ -144,7 +144,7 @@ pub(crate) mod pool {
     }
 
     /// A node that waits; none if there is no memory for more.
-    pub(crate) fn take() -> Option<*mut Node> {
+    pub(crate) fn take() -> Option<*mut QueueNode> {
         let free = with(|first| {
             let node = first.get();
             // SAFETY: nodes in a list are ours and valid for ever.
@@ -165,7 +165,7 @@ pub(crate) mod pool {
     ///
     /// # Safety
     /// It came from [`take`] and nobody uses it.
-    pub(crate) unsafe fn put(node: *mut Node) {
+    pub(crate) unsafe fn put(node: *mut QueueNode) {
         // If every stripe is busy at this moment, the node is lost: 128 bytes.
         with(|first| {
             // SAFETY: by contract.
@@ -177,12 +177,12 @@ pub(crate) mod pool {
 
     /// A chunk of nodes; one for the caller, the others into a stripe.
     #[cold]
-    fn more() -> Option<*mut Node> {
-        let bytes = CHUNK * size_of::<Node>();
-        let chunk = pages(bytes)?.cast::<Node>();
+    fn more() -> Option<*mut QueueNode> {
+        let bytes = CHUNK * size_of::<QueueNode>();
+        let chunk = pages(bytes)?.cast::<QueueNode>();
         for i in 0..CHUNK {
             // SAFETY: within the chunk, which is aligned to pages and not shared yet.
-            unsafe { chunk.add(i).write(Node::new()) };
+            unsafe { chunk.add(i).write(QueueNode::new()) };
         }
         for i in 1..CHUNK {
             // SAFETY: within the chunk; a node is new.

@@ -1,19 +1,19 @@
 //! What a mutex counts with the feature `stats`: acquisitions, and histograms of waiting and holding.
 //!
-//! Without the feature, `Stats` is empty and its calls are nothing: no time, no space, no read of a clock.
+//! Without the feature, `HoldStats` is empty and its calls are nothing: no time, no space, no read of a clock.
 
 #[cfg(not(feature = "stats"))]
 #[derive(Debug, Default)]
-pub(crate) struct Stats;
+pub(crate) struct HoldStats;
 
 /// When the lock was asked for, were it counted.
 #[cfg(not(feature = "stats"))]
 pub(crate) struct Asked;
 
 #[cfg(not(feature = "stats"))]
-impl Stats {
+impl HoldStats {
     pub(crate) const fn new() -> Self {
-        Stats
+        HoldStats
     }
     #[inline(always)]
     pub(crate) fn asks(&self) -> Asked {
@@ -28,9 +28,9 @@ impl Stats {
 }
 
 #[cfg(feature = "stats")]
-pub use on::LockStats;
+pub(crate) use on::HoldStats;
 #[cfg(feature = "stats")]
-pub(crate) use on::Stats;
+pub use on::LockStats;
 
 #[cfg(feature = "stats")]
 mod on {
@@ -44,13 +44,13 @@ mod on {
 
     /// Everything is used by the lock's holder only.
     #[derive(Debug, Default)]
-    pub(crate) struct Stats(UnsafeCell<Option<Box<Counts>>>);
+    pub(crate) struct HoldStats(UnsafeCell<Option<Box<HoldCounts>>>);
 
     // SAFETY: only the holder of the lock uses the inside.
-    unsafe impl Sync for Stats {}
+    unsafe impl Sync for HoldStats {}
 
     #[derive(Debug)]
-    struct Counts {
+    struct HoldCounts {
         acquisitions: u64,
         held_since: u64,
         wait_ns: Histogram<u64>,
@@ -78,9 +78,9 @@ mod on {
         (ticks as i64).max(0) as u64 * 1000 / tsc::per_us()
     }
 
-    impl Stats {
+    impl HoldStats {
         pub(crate) const fn new() -> Self {
-            Stats(UnsafeCell::new(None))
+            HoldStats(UnsafeCell::new(None))
         }
 
         pub(crate) fn asks(&self) -> u64 {
@@ -91,7 +91,7 @@ mod on {
             let now = tsc::now();
             // SAFETY: called by the holder, right after acquiring.
             let counts = unsafe { &mut *self.0.get() }.get_or_insert_with(|| {
-                Box::new(Counts {
+                Box::new(HoldCounts {
                     acquisitions: 0,
                     held_since: 0,
                     wait_ns: histogram(),

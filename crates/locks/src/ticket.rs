@@ -30,7 +30,7 @@ use crate::primitive::{AtomicU32, Ordering};
 use crate::raw::{Quick, RawLock, Token};
 use crate::seat::Seat;
 use crate::tsc;
-use crate::wait::{Step, Wait};
+use crate::wait::{Wait, WaitStep};
 use core::marker::PhantomData;
 
 const SLEEPERS: u32 = 1;
@@ -129,7 +129,7 @@ impl<W: Wait> Ticket<W> {
                 let turns = u64::from(before - 1).min(TURNS);
                 tsc::pause_for(turns * PER_TURN_NS * tsc::per_us() / 1000);
             }
-            if policy.step(&self.serving, seen) == Step::Sleep {
+            if policy.step(&self.serving, seen) == WaitStep::Sleep {
                 let read = seat.read();
                 // Release: whoever clears this mark in step 5 sees that the number was taken before.
                 let marked = self.serving.fetch_or(SLEEPERS, Ordering::AcqRel) | SLEEPERS;

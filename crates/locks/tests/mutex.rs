@@ -178,8 +178,8 @@ fn statistics_cost_nothing_when_off_and_count_when_on() {
 #[test]
 #[cfg(feature = "lock_api_0_4")]
 fn lock_api_0_4_goes_over_a_queue_lock() {
-    use wattwise_locks::interop::Held;
-    let mutex: lock_api_0_4::Mutex<Held<Clh<SpinThenPark>>, u32> = lock_api_0_4::Mutex::new(0);
+    use wattwise_locks::interop::HeldLock;
+    let mutex: lock_api_0_4::Mutex<HeldLock<Clh<SpinThenPark>>, u32> = lock_api_0_4::Mutex::new(0);
     std::thread::scope(|s| {
         for _ in 0..4 {
             s.spawn(|| (0..50).for_each(|_| *mutex.lock() += 1));

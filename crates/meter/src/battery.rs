@@ -9,7 +9,7 @@
 
 use serde::Serialize;
 use wattwise_hw::root::Root;
-use wattwise_hw::states::supply::{Battery, Source, Supply, supply};
+use wattwise_hw::states::supply::{Battery, Supply, SupplySource, supply};
 
 /// Why the battery says nothing about a window.
 #[derive(Debug, Clone, PartialEq, thiserror::Error, Serialize)]
@@ -42,21 +42,32 @@ pub enum BatteryError {
 
 /// One look at the gauge.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Look {
+pub struct GaugeLook {
     /// Seconds on the caller's clock.
     pub at_s: f64,
     /// What is left, Wh, all batteries together.
     pub wh: f64,
 }
 
+/// What a battery gave between two moments at which its gauge moved.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Drawn {
+    /// Mean power, W.
+    pub mean_w: f64,
+    /// Energy, Wh.
+    pub wh: f64,
+    /// Time, s.
+    pub seconds: f64,
+}
+
 /// Follows the gauge over a window.
 #[derive(Debug, Clone, Default)]
 pub struct Gauge {
-    first: Option<Look>,
+    first: Option<GaugeLook>,
     /// The moments at which it moved.
-    moved: Vec<Look>,
+    moved: Vec<GaugeLook>,
     /// What fed the machine at the first look.
-    source: Source,
+    source: SupplySource,
     /// Why the window is lost.
     spoiled: Option<BatteryError>,
     batteries: Vec<Followed>,
@@ -94,17 +105,17 @@ impl Followed {
 
 impl Gauge {
     /// Looks; call every second or so.
-    pub fn look(&mut self, root: &dyn Root, at_s: f64) -> Result<Look, BatteryError> {
+    pub fn look(&mut self, root: &dyn Root, at_s: f64) -> Result<GaugeLook, BatteryError> {
         self.take(&supply(root), at_s)
     }
 
     /// Takes what was read.
-    pub fn take(&mut self, supply: &Supply, at_s: f64) -> Result<Look, BatteryError> {
+    pub fn take(&mut self, supply: &Supply, at_s: f64) -> Result<GaugeLook, BatteryError> {
         if supply.batteries.is_empty() {
             return Err(BatteryError::None);
         }
         // A battery at its limit may feed the machine or not; only discharge is energy that we can see, also beside a weak charger.
-        if !supply.batteries.iter().any(Battery::discharges) && supply.source == Source::Mains {
+        if !supply.batteries.iter().any(Battery::discharges) && supply.source == SupplySource::Mains {
             return Err(match self.first {
                 None => BatteryError::OnMains,
                 Some(_) => self.spoiled.get_or_insert(BatteryError::Changed).clone(),
@@ -129,7 +140,7 @@ impl Gauge {
         } else {
             self.batteries = now;
         }
-        let look = Look { at_s, wh: self.batteries.iter().map(|b| b.left_wh).sum() };
+        let look = GaugeLook { at_s, wh: self.batteries.iter().map(|b| b.left_wh).sum() };
         match self.first {
             None => self.first = Some(look),
             Some(first) => {
@@ -147,9 +158,8 @@ impl Gauge {
         self.moved.len()
     }
 
-    /// Mean power between the first and the last moment at which the gauge moved, W, and the energy and
-    /// seconds between them.
-    pub fn result(&self) -> Result<(f64, f64, f64), BatteryError> {
+    /// What was drawn between the first and the last moment at which the gauge moved.
+    pub fn result(&self) -> Result<Drawn, BatteryError> {
         if let Some(why) = &self.spoiled {
             return Err(why.clone());
         }
@@ -163,7 +173,7 @@ impl Gauge {
         if wh < 0.0 {
             return Err(BatteryError::Rose);
         }
-        Ok((wh * 3600.0 / s, wh, s))
+        Ok(Drawn { mean_w: wh * 3600.0 / s, wh, seconds: s })
     }
 }
 
@@ -207,7 +217,7 @@ mod tests {
         }
         // The voltage alone has moved at 15 s: no energy has gone.
         assert_eq!(gauge.moves(), 3);
-        let (_, wh, s) = gauge.result().expect("enough");
+        let Drawn { wh, seconds: s, .. } = gauge.result().expect("enough");
         assert!((wh - (0.1 * 12.0 + 0.1 * 11.0)).abs() < 1e-9 && s == 20.0, "{wh} {s}");
     }
 
@@ -241,7 +251,7 @@ mod tests {
             let shown = 40.0 - f64::from(s / 10) * 0.05;
             gauge.take(&supply(false, shown), f64::from(s)).expect("discharging");
         }
-        let (watts, wh, s) = gauge.result().expect("enough updates");
+        let Drawn { mean_w: watts, wh, seconds: s } = gauge.result().expect("enough updates");
         assert!(
             (watts - 18.0).abs() < 1e-6 && (s - 110.0).abs() < 1e-9 && (wh - 0.55).abs() < 1e-9,
             "{watts} {wh} {s}"

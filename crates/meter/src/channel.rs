@@ -1,6 +1,6 @@
 //! A channel: one counter of one domain.
 
-use crate::counter::Shape;
+use crate::counter::CounterShape;
 use crate::domain::Domain;
 use std::io;
 
@@ -11,7 +11,7 @@ pub trait Channel: Send {
     /// By what: `perf`, `powercap`, `msr`, `hwmon`.
     fn mechanism(&self) -> &'static str;
     /// How to read its numbers.
-    fn shape(&self) -> Shape;
+    fn shape(&self) -> CounterShape;
     /// What it shows.
     fn read(&mut self) -> io::Result<u64>;
 }

@@ -3,7 +3,7 @@
 //! Energy counters wrap (RAPL's 32 bits in 44 minutes at 100 W, in 11 at a finer unit), start anywhere,
 //! go back to nothing in a suspend and vanish with their device. Every published figure of −250,769 J or
 //! 64,826 W comes from subtracting two readings without asking which of these lay between. Here a step
-//! between readings is a [`Step`], and an interval in which the counter may have wrapped twice, or was
+//! between readings is a [`CounterStep`], and an interval in which the counter may have wrapped twice, or was
 //! not there, is a *gap*: its seconds are counted, its energy is nobody's guess.
 
 use serde::Serialize;
@@ -11,7 +11,7 @@ use wattwise_hw::clock::Moment;
 
 /// What lies between two readings of a counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum CounterStep {
     /// The first reading: nothing lies before it.
     First,
     /// The counter moved on by this much.
@@ -39,7 +39,7 @@ pub enum Gap {
 
 /// Where a counter starts at 0 again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
+pub enum CounterEnd {
     /// After this value.
     After(u64),
     /// Nowhere: the kernel follows the hardware's wraps itself, or the counter is wide enough.
@@ -50,25 +50,25 @@ pub enum End {
 
 /// A counter's shape.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Shape {
+pub struct CounterShape {
     /// Joules a unit.
     pub joules_per_unit: f64,
     /// Where it wraps.
-    pub end: End,
+    pub end: CounterEnd,
     /// The most power that can flow, W: bounds how often it may have wrapped.
     pub most_w: f64,
 }
 
-impl Shape {
+impl CounterShape {
     /// The longest interval within which it cannot wrap twice, s. Reading a little more often than this is
     /// all that wraps demand.
     pub fn longest_s(&self) -> f64 {
         /// The smallest range of RAPL counters: 32 bits of 2^-16 J.
         const LEAST_J: f64 = 65_536.0;
         match self.end {
-            End::Never => f64::INFINITY,
-            End::After(last) => (last as f64 + 1.0) * self.joules_per_unit / self.most_w,
-            End::Unknown => LEAST_J / self.most_w,
+            CounterEnd::Never => f64::INFINITY,
+            CounterEnd::After(last) => (last as f64 + 1.0) * self.joules_per_unit / self.most_w,
+            CounterEnd::Unknown => LEAST_J / self.most_w,
         }
     }
 }
@@ -76,7 +76,7 @@ impl Shape {
 /// Follows one counter and adds up.
 #[derive(Debug, Clone)]
 pub struct Follower {
-    shape: Shape,
+    shape: CounterShape,
     last: Option<(Moment, u64)>,
     /// The counter was there before and cannot be read since this moment.
     blind_since: Option<Moment>,
@@ -101,58 +101,62 @@ pub struct Total {
 
 impl Follower {
     /// A follower of a counter of that shape that has seen nothing.
-    pub fn new(shape: Shape) -> Follower {
+    pub fn new(shape: CounterShape) -> Follower {
         Follower { shape, last: None, blind_since: None, total: Total::default() }
     }
 
     /// Takes a reading and says what lay between it and the last one.
-    pub fn reading(&mut self, at: Moment, value: u64) -> Step {
+    pub fn reading(&mut self, at: Moment, value: u64) -> CounterStep {
         let Some((then, before)) = self.last.replace((at, value)) else {
             if let Some(since) = self.blind_since.take() {
                 self.total.missing_s += at.boot_s - since.boot_s;
-                return Step::Lost(Gap::Unreadable);
+                return CounterStep::Lost(Gap::Unreadable);
             }
-            return Step::First;
+            return CounterStep::First;
         };
         let awake_s = at.monotonic_s - then.monotonic_s;
         let asleep_s = (at.boot_s - then.boot_s) - awake_s;
         let step = self.step(before, value, awake_s, asleep_s);
         match step {
-            Step::Difference(units) | Step::Wrapped(units) => {
+            CounterStep::Difference(units) | CounterStep::Wrapped(units) => {
                 self.total.joules += units as f64 * self.shape.joules_per_unit;
                 self.total.covered_s += awake_s;
                 self.total.updates += u64::from(units > 0);
-                self.total.wraps += u32::from(matches!(step, Step::Wrapped(_)));
+                self.total.wraps += u32::from(matches!(step, CounterStep::Wrapped(_)));
             }
-            Step::Lost(_) => self.total.missing_s += at.boot_s - then.boot_s,
-            Step::First => {}
+            CounterStep::Lost(_) => self.total.missing_s += at.boot_s - then.boot_s,
+            CounterStep::First => {}
         }
         step
     }
 
-    fn step(&self, before: u64, value: u64, awake_s: f64, asleep_s: f64) -> Step {
+    fn step(&self, before: u64, value: u64, awake_s: f64, asleep_s: f64) -> CounterStep {
         // The two clocks are read one after the other: a few ms between them are no suspend.
         const NO_SUSPEND_S: f64 = 0.1;
         if asleep_s > NO_SUSPEND_S {
-            return Step::Lost(Gap::Suspend);
+            return CounterStep::Lost(Gap::Suspend);
         }
         // At the most power, it must have moved by less than once around.
         if awake_s >= self.shape.longest_s() {
-            return Step::Lost(Gap::TooLong);
+            return CounterStep::Lost(Gap::TooLong);
         }
         // Counters move in jumps (RAPL every ms or so): a short interval may hold a whole jump.
         const JUMP_S: f64 = 0.05;
         let allowed = (awake_s + JUMP_S) * self.shape.most_w / self.shape.joules_per_unit + 1.0;
         if value >= before {
             let units = value - before;
-            return if units as f64 <= allowed { Step::Difference(units) } else { Step::Lost(Gap::Reset) };
+            return if units as f64 <= allowed {
+                CounterStep::Difference(units)
+            } else {
+                CounterStep::Lost(Gap::Reset)
+            };
         }
-        let End::After(last) = self.shape.end else { return Step::Lost(Gap::Reset) };
+        let CounterEnd::After(last) = self.shape.end else { return CounterStep::Lost(Gap::Reset) };
         if before > last {
-            return Step::Lost(Gap::Reset);
+            return CounterStep::Lost(Gap::Reset);
         }
         let units = last - before + 1 + value;
-        if units as f64 <= allowed { Step::Wrapped(units) } else { Step::Lost(Gap::Reset) }
+        if units as f64 <= allowed { CounterStep::Wrapped(units) } else { CounterStep::Lost(Gap::Reset) }
     }
 
     /// The counter could not be read: what follows is a gap until it can.
@@ -177,8 +181,11 @@ impl Follower {
 mod tests {
     use super::*;
 
-    const SHAPE: Shape =
-        Shape { joules_per_unit: 1.0 / 16384.0, end: End::After(u32::MAX as u64), most_w: 400.0 };
+    const SHAPE: CounterShape = CounterShape {
+        joules_per_unit: 1.0 / 16384.0,
+        end: CounterEnd::After(u32::MAX as u64),
+        most_w: 400.0,
+    };
 
     fn at(s: f64) -> Moment {
         Moment { monotonic_s: s, boot_s: s }
@@ -187,13 +194,19 @@ mod tests {
     #[test]
     fn each_kind_of_step() {
         let mut f = Follower::new(SHAPE);
-        assert_eq!(f.reading(at(0.0), 4_294_967_000), Step::First);
-        assert_eq!(f.reading(at(1.0), 4_294_967_200), Step::Difference(200));
-        assert_eq!(f.reading(at(2.0), 104), Step::Wrapped(200));
-        assert_eq!(f.reading(Moment { monotonic_s: 3.0, boot_s: 603.0 }, 5), Step::Lost(Gap::Suspend));
-        assert_eq!(f.reading(Moment { monotonic_s: 1003.0, boot_s: 1603.0 }, 9), Step::Lost(Gap::TooLong));
+        assert_eq!(f.reading(at(0.0), 4_294_967_000), CounterStep::First);
+        assert_eq!(f.reading(at(1.0), 4_294_967_200), CounterStep::Difference(200));
+        assert_eq!(f.reading(at(2.0), 104), CounterStep::Wrapped(200));
+        assert_eq!(f.reading(Moment { monotonic_s: 3.0, boot_s: 603.0 }, 5), CounterStep::Lost(Gap::Suspend));
+        assert_eq!(
+            f.reading(Moment { monotonic_s: 1003.0, boot_s: 1603.0 }, 9),
+            CounterStep::Lost(Gap::TooLong)
+        );
         // More than 400 W could have moved it: no wrap, whatever it is.
-        assert_eq!(f.reading(Moment { monotonic_s: 1004.0, boot_s: 1604.0 }, 4), Step::Lost(Gap::Reset));
+        assert_eq!(
+            f.reading(Moment { monotonic_s: 1004.0, boot_s: 1604.0 }, 4),
+            CounterStep::Lost(Gap::Reset)
+        );
         let total = f.total();
         assert_eq!((total.wraps, total.updates, total.covered_s, total.missing_s), (1, 2, 2.0, 1602.0));
         assert!((total.joules - 400.0 / 16384.0).abs() < 1e-12);
@@ -202,19 +215,19 @@ mod tests {
     #[test]
     fn how_often_wraps_demand_a_reading() {
         assert!((SHAPE.longest_s() - 655.36).abs() < 0.01);
-        assert_eq!(Shape { end: End::Never, ..SHAPE }.longest_s(), f64::INFINITY);
+        assert_eq!(CounterShape { end: CounterEnd::Never, ..SHAPE }.longest_s(), f64::INFINITY);
     }
 
     /// codecarbon 1309: no max_energy_range_uj. Forwards it counts; a step back may be a wrap at any value, and an interval
     /// in which the smallest known range fits may hold one that is not seen.
     #[test]
     fn a_counter_of_unknown_range_is_not_counted_over_its_wrap() {
-        let mut f = Follower::new(Shape { end: End::Unknown, ..SHAPE });
-        assert_eq!(f.reading(at(0.0), 4_294_967_000), Step::First);
-        assert_eq!(f.reading(at(1.0), 4_294_967_200), Step::Difference(200));
-        assert_eq!(f.reading(at(2.0), 104), Step::Lost(Gap::Reset));
-        assert_eq!(f.reading(at(3.0), 204), Step::Difference(100));
-        assert_eq!(f.reading(at(3.0 + 65_536.0 / 400.0), 304), Step::Lost(Gap::TooLong));
+        let mut f = Follower::new(CounterShape { end: CounterEnd::Unknown, ..SHAPE });
+        assert_eq!(f.reading(at(0.0), 4_294_967_000), CounterStep::First);
+        assert_eq!(f.reading(at(1.0), 4_294_967_200), CounterStep::Difference(200));
+        assert_eq!(f.reading(at(2.0), 104), CounterStep::Lost(Gap::Reset));
+        assert_eq!(f.reading(at(3.0), 204), CounterStep::Difference(100));
+        assert_eq!(f.reading(at(3.0 + 65_536.0 / 400.0), 304), CounterStep::Lost(Gap::TooLong));
         assert_eq!((f.total().wraps, f.total().covered_s), (0, 2.0));
     }
 
@@ -231,7 +244,7 @@ mod tests {
         let (mut claimed, mut truth, mut wraps, mut gaps) = (0.0, 0.0, 0, 0);
         for _ in 0..1_000_000 {
             let last_value = (1_u64 << (20 + next() % 13)) - 1;
-            let shape = Shape { end: End::After(last_value), ..SHAPE };
+            let shape = CounterShape { end: CounterEnd::After(last_value), ..SHAPE };
             let mut f = Follower::new(shape);
             let mut units = (next() % (last_value + 1)) as f64;
             let (mut now, mut known) = (Moment::default(), 0.0);
@@ -258,12 +271,12 @@ mod tests {
                 }
                 let shown = (units as u64) & last_value;
                 match f.reading(now, shown) {
-                    Step::Difference(_) | Step::Wrapped(_) => {
+                    CounterStep::Difference(_) | CounterStep::Wrapped(_) => {
                         assert!(clean, "energy claimed over an interval that cannot be known");
                         known += watts * awake_s;
                     }
-                    Step::Lost(_) => gaps += 1,
-                    Step::First => {}
+                    CounterStep::Lost(_) => gaps += 1,
+                    CounterStep::First => {}
                 }
             }
             let total = f.total();

@@ -1,7 +1,7 @@
 //! A file in the making beside the one that it will replace.
 
 use crate::fault::step;
-use crate::place::{Place, kind};
+use crate::place::{NamedPlace, kind};
 use crate::scratch;
 use rustix::fs::{
     AtFlags, CWD, FallocateFlags, FileType, FlockOperation, Mode, OFlags, Stat, XattrFlags, flock, fstat,
@@ -25,14 +25,14 @@ const TRIES: u32 = 100;
 /// A file in the making.
 #[derive(Debug)]
 pub(crate) struct Beside {
-    place: Place,
+    place: NamedPlace,
     file: File,
-    made: Made,
+    made: MadePlace,
 }
 
 /// Where it is made.
 #[derive(Debug)]
-enum Made {
+enum MadePlace {
     /// In the folder, without a name.
     Nameless,
     /// In the folder, by a hidden name, locked.
@@ -42,7 +42,7 @@ enum Made {
 }
 
 impl Beside {
-    pub(crate) fn open(place: Place) -> io::Result<Beside> {
+    pub(crate) fn open(place: NamedPlace) -> io::Result<Beside> {
         sweep(&place.folder);
         let old = place.there.as_ref();
         if old.is_some() {
@@ -52,7 +52,7 @@ impl Beside {
         let mode = if old.is_some() { Mode::RUSR | Mode::WUSR } else { Mode::from_raw_mode(0o666) };
         let (file, made) = match make(&place.folder, mode) {
             Ok(made) => made,
-            Err(_) if old.is_some() => (scratch::nameless()?, Made::Elsewhere),
+            Err(_) if old.is_some() => (scratch::nameless()?, MadePlace::Elsewhere),
             Err(e) => return Err(e),
         };
         Ok(Beside { place, file, made })
@@ -60,7 +60,7 @@ impl Beside {
 
     /// It is whole: puts it in its place.
     pub(crate) fn publish(mut self) -> io::Result<()> {
-        let Place { folder, name, .. } = &self.place;
+        let NamedPlace { folder, name, .. } = &self.place;
         // It may have changed since it was opened.
         let now = match statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
             Err(Errno::NOENT) => None,
@@ -70,8 +70,10 @@ impl Beside {
             Some(stat) if kind(&stat) != FileType::RegularFile => {
                 Err(io::Error::other("is no regular file any more"))
             }
-            Some(stat) if matches!(self.made, Made::Elsewhere) || !self.hand_on(&stat)? => self.in_place(),
-            None if matches!(self.made, Made::Elsewhere) => Err(Errno::NOENT.into()),
+            Some(stat) if matches!(self.made, MadePlace::Elsewhere) || !self.hand_on(&stat)? => {
+                self.in_place()
+            }
+            None if matches!(self.made, MadePlace::Elsewhere) => Err(Errno::NOENT.into()),
             there => {
                 step(|| self.file.sync_all())?;
                 self.take_the_name(there.is_some())
@@ -104,25 +106,25 @@ impl Beside {
     }
 
     fn take_the_name(&mut self, there: bool) -> io::Result<()> {
-        let Place { folder, name, .. } = &self.place;
+        let NamedPlace { folder, name, .. } = &self.place;
         match (&self.made, there) {
-            (Made::Nameless, false) => match link(&self.file, folder, name) {
+            (MadePlace::Nameless, false) => match link(&self.file, folder, name) {
                 // Somebody was faster.
                 Err(Errno::EXIST) => return self.take_the_name(true),
                 linked => linked?,
             },
-            (Made::Nameless, true) => {
+            (MadePlace::Nameless, true) => {
                 flock(&self.file, FlockOperation::NonBlockingLockExclusive).ok();
                 let hidden = free_name(|hidden| link(&self.file, folder, hidden))?;
                 // From here on it is removed when this fails.
-                self.made = Made::Hidden(hidden);
+                self.made = MadePlace::Hidden(hidden);
                 return self.take_the_name(true);
             }
-            (Made::Hidden(hidden), _) => {
+            (MadePlace::Hidden(hidden), _) => {
                 step(|| Ok(renameat(folder, hidden, folder, name)?))?;
-                self.made = Made::Nameless;
+                self.made = MadePlace::Nameless;
             }
-            (Made::Elsewhere, _) => {}
+            (MadePlace::Elsewhere, _) => {}
         }
         // That the name is on disk is better known, but the file is in its place.
         if let Ok(folder) = listed(&self.place.folder) {
@@ -163,14 +165,14 @@ impl Write for Beside {
 
 impl Drop for Beside {
     fn drop(&mut self) {
-        if let Made::Hidden(name) = &self.made {
+        if let MadePlace::Hidden(name) = &self.made {
             _ = unlinkat(&self.place.folder, name, AtFlags::empty());
         }
     }
 }
 
 /// Opens the regular file in a place for writing; as a shell does, so that the kernel's rules for shared folders hold.
-pub(crate) fn writable(place: &Place) -> io::Result<File> {
+pub(crate) fn writable(place: &NamedPlace) -> io::Result<File> {
     let how = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     regular(File::from(openat(&place.folder, &place.name, how, Mode::from_raw_mode(0o666))?))
 }
@@ -184,11 +186,11 @@ pub(crate) fn regular(file: File) -> io::Result<File> {
 }
 
 /// A new file in a folder: without a name where the file system can, else by a hidden one that is locked.
-fn make(folder: &OwnedFd, mode: Mode) -> io::Result<(File, Made)> {
+fn make(folder: &OwnedFd, mode: Mode) -> io::Result<(File, MadePlace)> {
     let how = OFlags::RDWR | OFlags::CLOEXEC;
     // Some file systems, and some containers, do not know it; the second way tells whether there is another reason.
     if let Ok(file) = step(|| Ok(openat(folder, ".", how | OFlags::TMPFILE, mode)))? {
-        return Ok((File::from(file), Made::Nameless));
+        return Ok((File::from(file), MadePlace::Nameless));
     }
     for _ in 0..TRIES {
         let mut made = None;
@@ -199,7 +201,7 @@ fn make(folder: &OwnedFd, mode: Mode) -> io::Result<(File, Made)> {
         let Some(file) = made else { break };
         // A start at the same time may have taken it for a leftover before it was locked.
         if locked_or_unlockable(&file) && fstat(&file)?.st_nlink > 0 {
-            return Ok((file, Made::Hidden(name)));
+            return Ok((file, MadePlace::Hidden(name)));
         }
     }
     Err(Errno::EXIST.into())

@@ -2,8 +2,8 @@
 
 use crate::beside::{Beside, regular, sweep};
 use crate::fault::step;
-use crate::place::{Found, Place, find};
-use crate::{Output, Sink, scratch};
+use crate::place::{FoundPath, NamedPlace, find};
+use crate::{Output, OutputSink, scratch};
 use rustix::fs::{Mode, OFlags, openat};
 use std::fs::File;
 use std::io::{self, BufWriter, Seek, Write};
@@ -47,7 +47,7 @@ impl Log {
 
     fn open(path: &Path, how: OFlags) -> io::Result<Log> {
         match find(path)? {
-            Found::File(place) => {
+            FoundPath::File(place) => {
                 let how = how | OFlags::WRONLY | OFlags::APPEND;
                 Ok(Log { file: open(&place, how, 0o666)?, is_file: true })
             }
@@ -78,7 +78,7 @@ impl Log {
 }
 
 /// Opens the file in a place, making it where there is none.
-fn open(place: &Place, how: OFlags, mode: u32) -> io::Result<File> {
+fn open(place: &NamedPlace, how: OFlags, mode: u32) -> io::Result<File> {
     sweep(&place.folder);
     let how = how | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let opened = step(|| Ok(openat(&place.folder, &place.name, how, Mode::from_raw_mode(mode))?))?;
@@ -91,12 +91,12 @@ fn open(place: &Place, how: OFlags, mode: u32) -> io::Result<File> {
 #[derive(Debug)]
 pub struct Recording {
     file: File,
-    end: End,
+    end: GrownEnd,
 }
 
 #[derive(Debug)]
-enum End {
-    There(Place),
+enum GrownEnd {
+    There(NamedPlace),
     Into(File),
 }
 
@@ -107,12 +107,12 @@ impl Recording {
     /// It cannot be written.
     pub fn create(path: &Path) -> io::Result<Recording> {
         match find(path)? {
-            Found::File(place) => {
+            FoundPath::File(place) => {
                 let file = open(&place, OFlags::RDWR | OFlags::CREATE, 0o600)?;
                 step(|| file.set_len(0))?;
-                Ok(Recording { file, end: End::There(place) })
+                Ok(Recording { file, end: GrownEnd::There(place) })
             }
-            other => Ok(Recording { end: End::Into(other.into_file()?), file: scratch::nameless()? }),
+            other => Ok(Recording { end: GrownEnd::Into(other.into_file()?), file: scratch::nameless()? }),
         }
     }
 
@@ -126,7 +126,7 @@ impl Recording {
     /// # Errors
     /// What the system says.
     pub fn finish(mut self) -> io::Result<()> {
-        if let End::Into(mut into) = self.end {
+        if let GrownEnd::Into(mut into) = self.end {
             self.file.rewind()?;
             io::copy(&mut self.file, &mut into)?;
         }
@@ -141,11 +141,11 @@ impl Recording {
     pub fn packed(mut self) -> io::Result<(File, Output)> {
         self.file.rewind()?;
         let sink = match self.end {
-            End::There(place) => {
+            GrownEnd::There(place) => {
                 let there = Some(rustix::fs::fstat(&self.file)?);
-                Sink::Beside(Box::new(BufWriter::new(Beside::open(Place { there, ..place })?)))
+                OutputSink::Beside(Box::new(BufWriter::new(Beside::open(NamedPlace { there, ..place })?)))
             }
-            End::Into(into) => Sink::Into(BufWriter::new(into)),
+            GrownEnd::Into(into) => OutputSink::Into(BufWriter::new(into)),
         };
         Ok((self.file, Output(sink)))
     }

@@ -42,7 +42,7 @@ pub use place::{Identity, identity};
 pub use scratch::{Scratch, nameless};
 
 use crate::beside::Beside;
-use crate::place::Found;
+use crate::place::FoundPath;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -51,10 +51,10 @@ use std::path::Path;
 ///
 /// Dropped before that, a file leaves nothing; a pipe has got what was written so far.
 #[derive(Debug)]
-pub struct Output(Sink);
+pub struct Output(OutputSink);
 
 #[derive(Debug)]
-enum Sink {
+enum OutputSink {
     Beside(Box<BufWriter<Beside>>),
     Into(BufWriter<File>),
 }
@@ -68,8 +68,8 @@ impl Output {
     /// It cannot be written, or is no place for a result.
     pub fn open(path: &Path) -> io::Result<Output> {
         Ok(Output(match place::find(path)? {
-            Found::File(place) => Sink::Beside(Box::new(BufWriter::new(Beside::open(place)?))),
-            other => Sink::Into(BufWriter::new(other.into_file()?)),
+            FoundPath::File(place) => OutputSink::Beside(Box::new(BufWriter::new(Beside::open(place)?))),
+            other => OutputSink::Into(BufWriter::new(other.into_file()?)),
         }))
     }
 
@@ -79,8 +79,8 @@ impl Output {
     /// What the system says. A file is then as it was before.
     pub fn finish(self) -> io::Result<()> {
         match self.0 {
-            Sink::Beside(out) => (*out).into_inner().map_err(|e| e.into_error())?.publish(),
-            Sink::Into(mut out) => out.flush(),
+            OutputSink::Beside(out) => (*out).into_inner().map_err(|e| e.into_error())?.publish(),
+            OutputSink::Into(mut out) => out.flush(),
         }
     }
 }
@@ -88,15 +88,15 @@ impl Output {
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.0 {
-            Sink::Beside(out) => out.write(bytes),
-            Sink::Into(out) => out.write(bytes),
+            OutputSink::Beside(out) => out.write(bytes),
+            OutputSink::Into(out) => out.write(bytes),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         match &mut self.0 {
-            Sink::Beside(out) => out.flush(),
-            Sink::Into(out) => out.flush(),
+            OutputSink::Beside(out) => out.flush(),
+            OutputSink::Into(out) => out.flush(),
         }
     }
 }

@@ -16,7 +16,7 @@ const PROCFS: i64 = 0x9fa0;
 
 /// A name in a folder: no file yet, or a regular one.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct NamedPlace {
     pub(crate) folder: OwnedFd,
     pub(crate) name: OsString,
     pub(crate) there: Option<Stat>,
@@ -24,8 +24,8 @@ pub(crate) struct Place {
 
 /// What a path names.
 #[derive(Debug)]
-pub(crate) enum Found {
-    File(Place),
+pub(crate) enum FoundPath {
+    File(NamedPlace),
     /// A descriptor of ours, by its number.
     Descriptor(i32),
     /// A pipe or a device that takes characters.
@@ -49,9 +49,9 @@ fn errno(error: rustix::io::Errno) -> io::Error {
 }
 
 /// Finds what a path names.
-pub(crate) fn find(path: &Path) -> io::Result<Found> {
+pub(crate) fn find(path: &Path) -> io::Result<FoundPath> {
     if path == Path::new("-") {
-        return Ok(Found::Descriptor(1));
+        return Ok(FoundPath::Descriptor(1));
     }
     let mut at: Option<OwnedFd> = None;
     let mut rest = path.to_owned();
@@ -63,7 +63,9 @@ pub(crate) fn find(path: &Path) -> io::Result<Found> {
             None => openat(CWD, &folder, how, Mode::empty())?,
         };
         let stat = match statat(&folder, &name, AtFlags::SYMLINK_NOFOLLOW) {
-            Err(rustix::io::Errno::NOENT) => return Ok(Found::File(Place { folder, name, there: None })),
+            Err(rustix::io::Errno::NOENT) => {
+                return Ok(FoundPath::File(NamedPlace { folder, name, there: None }));
+            }
             other => other?,
         };
         match kind(&stat) {
@@ -80,10 +82,10 @@ pub(crate) fn find(path: &Path) -> io::Result<Found> {
     Err(errno(rustix::io::Errno::LOOP))
 }
 
-fn found(folder: OwnedFd, name: OsString, stat: Stat) -> io::Result<Found> {
+fn found(folder: OwnedFd, name: OsString, stat: Stat) -> io::Result<FoundPath> {
     match kind(&stat) {
-        FileType::RegularFile => Ok(Found::File(Place { folder, name, there: Some(stat) })),
-        FileType::Fifo | FileType::CharacterDevice => Ok(Found::Stream { folder, name, stat }),
+        FileType::RegularFile => Ok(FoundPath::File(NamedPlace { folder, name, there: Some(stat) })),
+        FileType::Fifo | FileType::CharacterDevice => Ok(FoundPath::Stream { folder, name, stat }),
         FileType::Directory => Err(errno(rustix::io::Errno::ISDIR)),
         FileType::BlockDevice => Err(refused(io::ErrorKind::InvalidInput, "is a disk")),
         FileType::Socket => Err(refused(io::ErrorKind::InvalidInput, "is a socket")),
@@ -130,30 +132,30 @@ fn is_procfs(folder: &OwnedFd) -> io::Result<bool> {
 }
 
 /// A link of procfs, whose text is not where it leads: a descriptor of ours, or another process's.
-fn magic(folder: OwnedFd, name: OsString) -> io::Result<Found> {
+fn magic(folder: OwnedFd, name: OsString) -> io::Result<FoundPath> {
     let here = rustix::fs::fstat(&folder)?;
     let same =
         |path: &str| rustix::fs::stat(path).is_ok_and(|s| (s.st_dev, s.st_ino) == (here.st_dev, here.st_ino));
     let number = name.to_str().and_then(|n| n.parse().ok());
     if let (Some(number), true) = (number, same("/proc/self/fd") || same("/proc/thread-self/fd")) {
-        return Ok(Found::Descriptor(number));
+        return Ok(FoundPath::Descriptor(number));
     }
     // Of another process: its files cannot be replaced from here.
     let stat = statat(&folder, &name, AtFlags::empty())?;
     match found(folder, name, stat)? {
-        Found::File(_) => {
+        FoundPath::File(_) => {
             Err(refused(io::ErrorKind::InvalidInput, "is another process's; expected the file itself"))
         }
         other => Ok(other),
     }
 }
 
-impl Found {
+impl FoundPath {
     /// Opens what is written into. A file is not: see [`crate::beside`].
     pub(crate) fn into_file(self) -> io::Result<File> {
         match self {
-            Found::Descriptor(number) => inherited(number),
-            Found::Stream { folder, name, stat } => {
+            FoundPath::Descriptor(number) => inherited(number),
+            FoundPath::Stream { folder, name, stat } => {
                 let proc = if is_procfs(&folder)? { OFlags::empty() } else { OFlags::NOFOLLOW };
                 // As a shell opens it: the kernel's rule of `fs.protected_fifos` goes by O_CREAT.
                 let create = if kind(&stat) == FileType::Fifo && !proc.is_empty() {
@@ -170,7 +172,7 @@ impl Found {
                     false => Err(refused(io::ErrorKind::Other, "was replaced just now")),
                 }
             }
-            Found::File(_) => Err(refused(io::ErrorKind::InvalidInput, "is a regular file")),
+            FoundPath::File(_) => Err(refused(io::ErrorKind::InvalidInput, "is a regular file")),
         }
     }
 }
@@ -227,13 +229,13 @@ pub enum Identity {
 #[allow(clippy::unnecessary_cast, reason = "the fields' types depend on the architecture")]
 pub fn identity(path: &Path) -> io::Result<Identity> {
     Ok(match find(path)? {
-        Found::Descriptor(1) => Identity::StandardOutput,
-        Found::Descriptor(number) => Identity::Descriptor(number),
-        Found::Stream { stat, .. } if kind(&stat) == FileType::Fifo => {
+        FoundPath::Descriptor(1) => Identity::StandardOutput,
+        FoundPath::Descriptor(number) => Identity::Descriptor(number),
+        FoundPath::Stream { stat, .. } if kind(&stat) == FileType::Fifo => {
             Identity::Pipe(stat.st_dev as u64, stat.st_ino as u64)
         }
-        Found::Stream { .. } => Identity::Device,
-        Found::File(place) => {
+        FoundPath::Stream { .. } => Identity::Device,
+        FoundPath::File(place) => {
             let folder = rustix::fs::fstat(&place.folder)?;
             let file = place.there.map(|s| (s.st_dev as u64, s.st_ino as u64));
             Identity::File { place: (folder.st_dev as u64, folder.st_ino as u64, place.name), file }

@@ -19,7 +19,7 @@ mod plot;
 mod whiskers;
 
 pub use page::{Bar, Bars, Heatmap, Section, Table, page};
-pub use plot::{Axis, Plot, Point, Scale, Series, Shape};
+pub use plot::{Axis, AxisScale, LineShape, Plot, Point, Series};
 pub use whiskers::{Whisker, Whiskers};
 
 /// A page as it may be kept and printed, whoever wrote what it shows: what a terminal acts on, and what changes the order of

@@ -3,7 +3,7 @@
 use askama::Template;
 
 use crate::number::{decimals, fixed, si};
-use crate::plot::Plot;
+use crate::plot::{LegendEntry, Plot};
 use crate::whiskers::{self, Whiskers};
 use crate::{REPORT_CSS, REPORT_JS};
 
@@ -21,6 +21,15 @@ pub enum Section {
     Table(Table),
     /// Curves, with error bars where points have errors.
     Steps(Plot),
+    /// Small charts of the same curves beside each other, with one legend.
+    Multiples {
+        /// Said above them.
+        title: String,
+        /// The charts, each with the series of the first.
+        plots: Vec<Plot>,
+        /// Said below them.
+        note: String,
+    },
     /// A matrix in shades.
     Heatmap(Heatmap),
     /// Groups of bars: published against predicted.
@@ -101,22 +110,24 @@ struct StudyPage<'a> {
     kind: &'a str,
     title: &'a str,
     version: &'static str,
-    sections: Vec<View<'a>>,
+    sections: Vec<SectionView<'a>>,
     css: [&'static str; 1],
     js: [&'static str; 1],
 }
 
 /// A section as the template lays it out.
 #[derive(Default)]
-struct View<'a> {
+struct SectionView<'a> {
     title: &'a str,
     paragraphs: Vec<&'a str>,
     note: &'a str,
-    legend: Vec<(&'a str, usize, &'static str)>,
+    legend: Vec<LegendEntry<'a>>,
     figure: String,
+    /// Small charts, each with its title.
+    small: Vec<(&'a str, String)>,
     bars: Vec<Group<'a>>,
     heat: Option<Heat<'a>>,
-    whiskers: Option<whiskers::View<'a>>,
+    whiskers: Option<whiskers::WhiskerView<'a>>,
     /// The figures themselves, or the chart's for who cannot see it.
     table: Option<Grid>,
 }
@@ -154,39 +165,52 @@ struct HeatCell {
     tip: String,
 }
 
-fn view(section: &Section) -> View<'_> {
+fn view(section: &Section) -> SectionView<'_> {
     match section {
-        Section::Text { title, body } => View {
+        Section::Text { title, body } => SectionView {
             title,
             paragraphs: body.split("\n\n").map(str::trim).filter(|p| !p.is_empty()).collect(),
-            ..View::default()
+            ..SectionView::default()
         },
-        Section::Table(t) => View {
+        Section::Table(t) => SectionView {
             title: &t.title,
             note: &t.note,
             table: Some(grid(&t.head, t.rows.clone())),
-            ..View::default()
+            ..SectionView::default()
         },
-        Section::Steps(p) => View {
+        Section::Steps(p) => SectionView {
             title: &p.title,
             note: &p.note,
             legend: p.legend(),
             figure: p.inline_svg(),
             table: Some(points(p)),
-            ..View::default()
+            ..SectionView::default()
+        },
+        Section::Multiples { title, plots, note } => SectionView {
+            title,
+            note,
+            legend: plots.first().map(Plot::legend).unwrap_or_default(),
+            small: plots.iter().map(|p| (p.title.as_str(), p.small_svg())).collect(),
+            table: Some(side_by_side(plots)),
+            ..SectionView::default()
         },
         Section::Heatmap(m) => {
-            View { title: &m.title, note: &m.note, heat: Some(heat(m)), ..View::default() }
+            SectionView { title: &m.title, note: &m.note, heat: Some(heat(m)), ..SectionView::default() }
         }
-        Section::Bars(b) => View {
+        Section::Bars(b) => SectionView {
             title: &b.title,
             note: &b.note,
-            legend: b.series.iter().enumerate().map(|(i, s)| (s.as_str(), i % 8, "")).collect(),
+            legend: b
+                .series
+                .iter()
+                .enumerate()
+                .map(|(i, s)| LegendEntry { name: s, colour: i % 8, dash: "" })
+                .collect(),
             bars: groups(b),
-            ..View::default()
+            ..SectionView::default()
         },
         Section::Whiskers(w) => {
-            View { title: &w.title, note: &w.note, whiskers: Some(w.view()), ..View::default() }
+            SectionView { title: &w.title, note: &w.note, whiskers: Some(w.view()), ..SectionView::default() }
         }
     }
 }
@@ -223,6 +247,33 @@ fn points(p: &Plot) -> Grid {
             let error =
                 q.error.map_or(String::new(), |(l, h)| format!("{} to {}", fixed(l, dy), fixed(h, dy)));
             rows.push(vec![s.name.clone(), fixed(q.x, dx), fixed(q.y, dy), error]);
+        }
+    }
+    grid(&head, rows)
+}
+
+/// Small charts as one table: a row for each point of a series, a column for each chart.
+fn side_by_side(plots: &[Plot]) -> Grid {
+    let Some(first) = plots.first() else { return grid(&[], Vec::new()) };
+    let with_unit = |axis: &crate::Axis| match axis.unit.is_empty() {
+        true => axis.name.clone(),
+        false => format!("{}, {}", axis.name, axis.unit),
+    };
+    let mut head = vec!["Series".to_owned(), with_unit(&first.x)];
+    head.extend(plots.iter().map(|p| with_unit(&p.y)));
+    let all = |p: &Plot| p.series.iter().flat_map(|s| &s.points).map(|q| q.y).collect::<Vec<_>>();
+    let digits: Vec<usize> = plots.iter().map(|p| decimals(all(p))).collect();
+    let across = decimals(first.series.iter().flat_map(|s| &s.points).map(|q| q.x).collect::<Vec<_>>());
+    let mut rows = Vec::new();
+    for (at, series) in first.series.iter().enumerate() {
+        for (n, point) in series.points.iter().enumerate() {
+            let value = |(p, digits): (&Plot, &usize)| {
+                let point = p.series.get(at).and_then(|s| s.points.get(n));
+                point.map_or(String::new(), |q| fixed(q.y, *digits))
+            };
+            let mut row = vec![series.name.clone(), fixed(point.x, across)];
+            row.extend(plots.iter().zip(&digits).map(value));
+            rows.push(row);
         }
     }
     grid(&head, rows)

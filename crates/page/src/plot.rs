@@ -27,7 +27,7 @@ pub struct Axis {
     /// Its unit without prefix; empty for counts and shares.
     pub unit: String,
     /// How values spread.
-    pub scale: Scale,
+    pub scale: AxisScale,
     /// Least and greatest shown; `None` fits the data.
     pub range: Option<(f64, f64)>,
     /// Only whole numbers get a tick, as for threads.
@@ -36,7 +36,7 @@ pub struct Axis {
 
 /// How values spread over an axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Scale {
+pub enum AxisScale {
     /// Evenly.
     #[default]
     Linear,
@@ -50,14 +50,14 @@ pub struct Series {
     /// In the legend.
     pub name: String,
     /// How its points are joined.
-    pub shape: Shape,
+    pub shape: LineShape,
     /// Rising in x.
     pub points: Vec<Point>,
 }
 
 /// How points are joined.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Shape {
+pub enum LineShape {
     /// A value holds until the next point: speeds, states, counts.
     #[default]
     Step,
@@ -96,11 +96,32 @@ pub(super) const COLOURS: [(&str, &str); 8] = [
     ("#7d63a8", "#b8a1e3"),
 ];
 
+/// A line of a chart's legend.
+pub(super) struct LegendEntry<'a> {
+    pub(super) name: &'a str,
+    /// Number of its colour.
+    pub(super) colour: usize,
+    /// An attribute of SVG for a dashed line; empty for a solid one.
+    pub(super) dash: &'static str,
+}
+
 const DASHES: [&str; 3] = ["", " stroke-dasharray=\"7 4\"", " stroke-dasharray=\"2 3\""];
 
-/// Size of the drawing in its own units; it scales with the page.
-const WIDTH: f64 = 760.0;
-const HEIGHT: f64 = 360.0;
+/// Size of a drawing in its own units; it scales with the page.
+#[derive(Clone, Copy)]
+struct Size {
+    width: f64,
+    height: f64,
+    /// Ticks across and up.
+    ticks: (usize, usize),
+}
+
+/// A chart alone.
+const WHOLE: Size = Size { width: 760.0, height: 360.0, ticks: (8, 6) };
+/// One of several beside each other: as large in its letters, smaller in its place.
+const SMALL: Size = Size { width: 340.0, height: 230.0, ticks: (4, 4) };
+const WIDTH: f64 = WHOLE.width;
+const HEIGHT: f64 = WHOLE.height;
 const LEFT: f64 = 72.0;
 const RIGHT: f64 = 18.0;
 const TOP: f64 = 14.0;
@@ -125,7 +146,7 @@ impl Plot {
              <rect width=\"{WIDTH}\" height=\"{height}\" rx=\"8\" fill=\"var(--card)\"/>\n\
              <text class=\"title\" x=\"16\" y=\"25\">{title}</text>\n<g transform=\"translate(0 34)\">\n{chart}</g>\n",
             title = escape(&self.title),
-            chart = self.drawing(),
+            chart = self.drawing(WHOLE),
         );
         for (i, series) in self.series.iter().enumerate() {
             let y = 34.0 + HEIGHT + 8.0 + 20.0 * i as f64;
@@ -149,30 +170,43 @@ impl Plot {
 
     /// The chart within a page, which has the title, the legend and the colours.
     pub(super) fn inline_svg(&self) -> String {
+        self.inline(WHOLE)
+    }
+
+    /// The same in a row of several.
+    pub(super) fn small_svg(&self) -> String {
+        self.inline(SMALL)
+    }
+
+    fn inline(&self, size: Size) -> String {
         format!(
-            "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}; the same figures are in the table below\">\n{}</svg>",
+            "<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}; the same figures are in the table below\">\n{}</svg>",
+            size.width,
+            size.height,
             escape(&self.title),
-            self.drawing()
+            self.drawing(size)
         )
     }
 
-    /// Legend entries: name, colour, dash.
-    pub(super) fn legend(&self) -> Vec<(&str, usize, &'static str)> {
-        self.series.iter().enumerate().map(|(i, s)| (s.name.as_str(), i % 8, DASHES[i / 8 % 3])).collect()
+    /// The legend, an entry a line.
+    pub(super) fn legend(&self) -> Vec<LegendEntry<'_>> {
+        let dash = |i: usize| DASHES[i / 8 % 3];
+        let series = self.series.iter().enumerate();
+        series.map(|(i, s)| LegendEntry { name: &s.name, colour: i % 8, dash: dash(i) }).collect()
     }
 
-    fn drawing(&self) -> String {
+    fn drawing(&self, Size { width, height, ticks }: Size) -> String {
         let points = || self.series.iter().flat_map(|s| &s.points);
         let ends = |p: &Point| {
             let (low, high) = p.error.unwrap_or((p.y, p.y));
             [low, p.y, high]
         };
-        let x = Map::new(&self.x, points().map(|p| p.x), LEFT, WIDTH - RIGHT, false);
-        let y = Map::new(&self.y, points().flat_map(ends), HEIGHT - BOTTOM, TOP, true);
+        let x = Map::new(&self.x, points().map(|p| p.x), LEFT, width - RIGHT, false);
+        let y = Map::new(&self.y, points().flat_map(ends), height - BOTTOM, TOP, true);
         let mut out = String::new();
-        let (right, bottom) = (WIDTH - RIGHT, HEIGHT - BOTTOM);
+        let (right, bottom) = (width - RIGHT, height - BOTTOM);
 
-        for (value, text) in x.ticks(8) {
+        for (value, text) in x.ticks(ticks.0) {
             let at = x.at(value);
             let _ = writeln!(
                 out,
@@ -181,7 +215,7 @@ impl Plot {
                 bottom + 18.0
             );
         }
-        for (value, text) in y.ticks(6) {
+        for (value, text) in y.ticks(ticks.1) {
             let at = y.at(value);
             let _ = writeln!(
                 out,
@@ -196,7 +230,7 @@ impl Plot {
             "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\
              <text transform=\"translate(16 {}) rotate(-90)\" text-anchor=\"middle\">{}</text>",
             (LEFT + right) / 2.0,
-            HEIGHT - 8.0,
+            height - 8.0,
             escape(&x.name(&self.x)),
             (TOP + bottom) / 2.0,
             escape(&y.name(&self.y)),
@@ -216,11 +250,11 @@ impl Plot {
             let (px, py) = (x.at(p.x), y.at(p.y));
             let _ = match (k, series.shape) {
                 (0, _) => write!(path, "M{px:.1} {py:.1}"),
-                (_, Shape::Step) => write!(path, "H{px:.1}V{py:.1}"),
+                (_, LineShape::Step) => write!(path, "H{px:.1}V{py:.1}"),
                 _ => write!(path, "L{px:.1} {py:.1}"),
             };
         }
-        if series.shape != Shape::Points && !path.is_empty() {
+        if series.shape != LineShape::Points && !path.is_empty() {
             let _ = writeln!(
                 out,
                 "<path d=\"{path}\" fill=\"none\" {style} stroke-width=\"2\" stroke-linejoin=\"round\"/>"
@@ -239,7 +273,7 @@ impl Plot {
                 );
             }
             // Marks on few points only: on many they hide the curve.
-            if series.shape == Shape::Points || p.error.is_some() || shown.len() <= 24 {
+            if series.shape == LineShape::Points || p.error.is_some() || shown.len() <= 24 {
                 let tip = format!(
                     "{}\n{} {}\n{} {}",
                     series.name,
@@ -275,7 +309,7 @@ struct Map {
 
 impl Map {
     fn new(axis: &Axis, values: impl Iterator<Item = f64>, from: f64, to: f64, room: bool) -> Self {
-        let log = axis.scale == Scale::Log;
+        let log = axis.scale == AxisScale::Log;
         let (mut low, mut high) = values
             .filter(|v| v.is_finite() && (!log || *v > 0.0))
             .fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(v), h.max(v)));
@@ -397,7 +431,7 @@ mod tests {
         {
             let mut p = plot(points);
             assert!(!p.svg().contains("NaN") && !p.svg().contains("inf"), "{points:?}");
-            (p.x.scale, p.y.scale) = (Scale::Log, Scale::Log);
+            (p.x.scale, p.y.scale) = (AxisScale::Log, AxisScale::Log);
             assert!(!p.svg().contains("NaN") && !p.svg().contains("inf"), "{points:?} log");
         }
     }

@@ -31,13 +31,13 @@ pub struct Whisker {
 }
 
 /// As the template lays it out; places are in percent of the width.
-pub(super) struct View<'a> {
+pub(super) struct WhiskerView<'a> {
     pub(super) ticks: Vec<(f64, String)>,
     pub(super) zero: Option<f64>,
-    pub(super) rows: Vec<Row<'a>>,
+    pub(super) rows: Vec<WhiskerRow<'a>>,
 }
 
-pub(super) struct Row<'a> {
+pub(super) struct WhiskerRow<'a> {
     pub(super) name: &'a str,
     pub(super) dot: f64,
     pub(super) line: Option<(f64, f64)>,
@@ -47,7 +47,7 @@ pub(super) struct Row<'a> {
 
 impl Whiskers {
     /// Rows whose value is no number are left out: there is nothing to draw.
-    pub(super) fn view(&self) -> View<'_> {
+    pub(super) fn view(&self) -> WhiskerView<'_> {
         let shown = || self.rows.iter().filter(|r| r.value.is_finite());
         let ends = |r: &Whisker| r.ends.filter(|(l, h)| l.is_finite() && h.is_finite());
         let mark = |r: &Whisker| r.mark.filter(|m| m.is_finite());
@@ -75,11 +75,21 @@ impl Whiskers {
                 None => format!("{}\u{a0}{}", say(*value), self.unit),
             };
             let line = ends(r).map(|(l, h)| (place(l), place(h) - place(l)));
-            Row { name, dot: place(*value), line, mark: mark(r).map(place), text: text.trim_end().to_owned() }
+            WhiskerRow {
+                name,
+                dot: place(*value),
+                line,
+                mark: mark(r).map(place),
+                text: text.trim_end().to_owned(),
+            }
         });
         let rows = rows.collect();
         let tick = |(v, text): (f64, String)| (place(v), format!("{}{text}\u{a0}{}", sign(v), self.unit));
-        View { ticks: ticks(low, high, 6).into_iter().map(tick).collect(), zero: self.zero.map(place), rows }
+        WhiskerView {
+            ticks: ticks(low, high, 6).into_iter().map(tick).collect(),
+            zero: self.zero.map(place),
+            rows,
+        }
     }
 }
 

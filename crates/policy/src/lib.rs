@@ -156,7 +156,7 @@ pub enum PowerSource {
     Battery,
 }
 
-/// One CPU since it was last in an observation's [`Scope`].
+/// One CPU since it was last in an observation's [`SampleScope`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuSample {
     /// Time spent on work, in ns.
@@ -210,7 +210,7 @@ pub struct DomainSample {
 
 /// Which CPUs' samples are new in an observation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
+pub enum SampleScope {
     /// All of them: a poll.
     All,
     /// One CPU: its scheduler changed what runs, or its statistics tick came.
@@ -229,7 +229,7 @@ pub struct Observation<'a> {
     /// needs every piece of it, and asks for speeds less often ([`Cadence::Scheduler`](speed::Cadence)).
     pub asks: bool,
     /// Which samples are new; the others are zero or stale and must not be read.
-    pub scope: Scope,
+    pub scope: SampleScope,
     /// One sample a CPU, indexed by CPU number.
     pub cpus: &'a [CpuSample],
     /// One sample a domain, in the order of [`Platform::domains`].

@@ -13,7 +13,7 @@
 
 use crate::speed::Cadence;
 use crate::{
-    DomainInfo, DomainSample, Intent, Khz, Observation, Platform, STEP_KHZ, Scope, Settings, Speed,
+    DomainInfo, DomainSample, Intent, Khz, Observation, Platform, STEP_KHZ, SampleScope, Settings, Speed,
     SpeedPolicy,
 };
 use alloc::{boxed::Box, vec::Vec};
@@ -115,11 +115,11 @@ impl Limited {
     }
 
     /// The one domain that an observation speaks of; none: all.
-    fn domain(&self, scope: Scope) -> Option<usize> {
+    fn domain(&self, scope: SampleScope) -> Option<usize> {
         match scope {
-            Scope::All => None,
-            Scope::Cpu(cpu) => self.domain_of.get(usize::from(cpu)).map(|&d| usize::from(d)),
-            Scope::Domain(d) => Some(usize::from(d)),
+            SampleScope::All => None,
+            SampleScope::Cpu(cpu) => self.domain_of.get(usize::from(cpu)).map(|&d| usize::from(d)),
+            SampleScope::Domain(d) => Some(usize::from(d)),
         }
     }
 
@@ -172,7 +172,7 @@ mod tests {
     use super::*;
     use crate::speed;
     use crate::speed::testing::{Rig, domain, platform};
-    use crate::{CpuSample, MS, Scope};
+    use crate::{CpuSample, MS, SampleScope};
 
     const LEVELS: &[u32] = &[4400, 4000, 3600, 3200, 2800, 2400, 2000, 1700, 1300, 900, 400];
 
@@ -229,10 +229,10 @@ mod tests {
         assert_eq!(rig("performance", Limits { no_boost: true, ..Limits::default() }).mhz(), 1700);
         assert_eq!(rig("powersave", Limits { min: mhz(1200), ..Limits::default() }).mhz(), 1300);
         let mut r = rig("ondemand", capped);
-        assert_eq!(r.window(Scope::Domain(0), 20 * MS, &[1000]), 2400);
+        assert_eq!(r.window(SampleScope::Domain(0), 20 * MS, &[1000]), 2400);
         // 400 + 30 % x 4000 = 1600: of the hardware's range, not of the limits.
-        assert_eq!(r.window(Scope::Domain(0), 20 * MS, &[300]), 1700);
-        assert_eq!(r.window(Scope::Domain(0), 20 * MS, &[0]), 400);
+        assert_eq!(r.window(SampleScope::Domain(0), 20 * MS, &[300]), 1700);
+        assert_eq!(r.window(SampleScope::Domain(0), 20 * MS, &[0]), 400);
     }
 
     #[test]
@@ -251,7 +251,7 @@ mod tests {
         // conservative steps by 5 % of the highest speed allowed, 120 MHz: wishes of 2280, 2160, ... 1320, 1200.
         let mut r = rig("conservative", Limits { max: share(60), min: mhz(1200), ..Limits::default() });
         assert_eq!(r.mhz(), 2400);
-        let down: Vec<u32> = (0..10).map(|_| r.window(Scope::Domain(0), 20 * MS, &[0])).collect();
+        let down: Vec<u32> = (0..10).map(|_| r.window(SampleScope::Domain(0), 20 * MS, &[0])).collect();
         assert_eq!(down, [2400, 2400, 2400, 2000, 2000, 1700, 1700, 1700, 1700, 1300]);
     }
 }

@@ -14,16 +14,18 @@ pub struct Param {
     pub kind: ParamKind,
 }
 
-/// Parameters that nobody can set on a machine: CPU time of one decision, how the hardware decides by itself, and a patch that no kernel has.
+/// Parameters that nobody can set on a machine: CPU time of one decision, how the hardware decides by itself, a patch that no kernel has, and speeds
+/// that an earlier governor left.
 pub(crate) const COST: &str = "cost";
 pub(crate) const REACTION: &str = "reaction";
 pub(crate) const FULL_AT: &str = "full_at";
 pub(crate) const SCALE: &str = "scale";
+pub(crate) const HELD: &str = "held";
 
 impl Param {
     /// Whether it can be set on a machine; the others are figures of the model.
     pub fn is_setting(&self) -> bool {
-        ![COST, REACTION, FULL_AT, SCALE].contains(&self.name)
+        ![COST, REACTION, FULL_AT, SCALE, HELD].contains(&self.name)
     }
 }
 

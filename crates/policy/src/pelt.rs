@@ -101,10 +101,14 @@ impl Pelt {
 
     /// The CPU worked for `ns` at `pace` of 1024 of the fastest CPU's speed.
     pub fn run(&mut self, ns: u64, pace: u64) {
+        self.pass(ns, pace, true);
+    }
+
+    fn pass(&mut self, ns: u64, pace: u64, busy: bool) {
         let ns = ns.min(LONGEST_NS);
         let worked = (ns * pace.min(FULL)) >> 10;
         self.owed_ns = (self.owed_ns + (ns - worked)).min(LONGEST_NS);
-        self.advance(worked, true);
+        self.advance(worked, busy);
     }
 
     /// The CPU idled for `ns`.
@@ -114,6 +118,16 @@ impl Pelt {
         }
         self.advance(ns.min(LONGEST_NS) + self.owed_ns, false);
         self.owed_ns = 0;
+    }
+
+    /// The CPU worked for `ns` at `pace`, but not for this signal, which fades by the same clock.
+    pub fn rest_beside(&mut self, ns: u64, pace: u64) {
+        self.pass(ns, pace, false);
+    }
+
+    /// A signal of `util` of 1024 by the same clock: what has come to a CPU, or gone from it.
+    pub fn beside(&self, util: u64) -> Pelt {
+        Pelt { owed_ns: self.owed_ns, ..Pelt::at(util, self.pos_ns) }
     }
 
     /// The busy share of recent time, of 1024.
@@ -245,5 +259,24 @@ mod tests {
                 assert!(p.util() <= FULL);
             }
         }
+    }
+
+    /// A CPU's signal is the sum of its tasks' signals, also at half the speed, where its clock stands still half of the time.
+    #[test]
+    fn what_a_task_brought_fades_by_the_clock_of_its_cpu() {
+        let (mut task, mut cpu) = (Pelt::at(512, 0), Pelt::since(0));
+        let mut came = cpu.beside(512);
+        for (ns, pace) in [(5_300_000, 512), (40_000_000, 300), (7_000_000, 1024)] {
+            task.run(ns, pace);
+            cpu.run(ns, pace);
+            came.rest_beside(ns, pace);
+            let sum = cpu.util() + came.util();
+            assert!(sum.abs_diff(task.util()) <= 2, "{sum} for {}", task.util());
+        }
+        let left = cpu.beside(came.util());
+        came.idle(3_000_000);
+        let mut late = left;
+        late.idle(3_000_000);
+        assert!(late.util().abs_diff(came.util()) <= 1, "the time set aside is caught up: {late:?} {came:?}");
     }
 }

@@ -12,7 +12,7 @@
 //! see the same, so that both decide alike.
 
 use crate::speed::Cadence;
-use crate::{CpuSample, Intent, MS, Observation, Scope, SpeedPolicy};
+use crate::{CpuSample, Intent, MS, Observation, SampleScope, SpeedPolicy};
 use alloc::{boxed::Box, vec::Vec};
 
 /// A tick as programs see it, in ns.
@@ -82,11 +82,11 @@ impl SpeedPolicy for InTicks {
     }
     fn observe(&mut self, obs: &Observation<'_>, out: &mut Intent) {
         match obs.scope {
-            Scope::Cpu(cpu) => {
+            SampleScope::Cpu(cpu) => {
                 let cpu = usize::from(cpu);
                 obs.cpus.get(cpu).into_iter().for_each(|passed| self.look(cpu, passed));
             }
-            Scope::All | Scope::Domain(_) => {
+            SampleScope::All | SampleScope::Domain(_) => {
                 obs.cpus.iter().enumerate().for_each(|(cpu, passed)| self.look(cpu, passed));
             }
         }

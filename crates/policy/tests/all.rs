@@ -6,8 +6,8 @@ use std::cell::Cell;
 use wattwise_policy::limits::{Bound, Limits};
 use wattwise_policy::{
     Autonomy, CpuSample, DomainInfo, DomainSample, IdleOutcome, IdleQuery, IdleState, Intent, Khz, Level, MS,
-    Observation, Param, ParamKind, Platform, PowerSource, Scope, Settings, SpecError, System, cores, idle,
-    speed,
+    Observation, Param, ParamKind, Platform, PowerSource, SampleScope, Settings, SpecError, System, cores,
+    idle, speed,
 };
 
 /// Counts the allocations of each thread, so that tests which run side by side do not see each other.
@@ -182,10 +182,10 @@ fn speed_policies_survive_anything_without_allocating() {
                 for step in 0..600 {
                     intent.next_ns = None;
                     let scope = match random.below(4) {
-                        _ if step == 0 => Scope::All,
-                        0 => Scope::All,
-                        1 => Scope::Domain(random.below(platform.domains.len() as u64 + 1) as u16),
-                        _ => Scope::Cpu(random.below(u64::from(platform.cpus) + 1) as u16),
+                        _ if step == 0 => SampleScope::All,
+                        0 => SampleScope::All,
+                        1 => SampleScope::Domain(random.below(platform.domains.len() as u64 + 1) as u16),
+                        _ => SampleScope::Cpu(random.below(u64::from(platform.cpus) + 1) as u16),
                     };
                     if step > 0 {
                         cpus.iter_mut().for_each(|c| *c = random.sample());
@@ -230,8 +230,9 @@ fn speed_policies_survive_anything_without_allocating() {
 #[test]
 fn idle_policies_survive_anything_without_allocating() {
     let mut random = Random(7);
-    let tables: [&[(u64, u64)]; 4] = [
+    let tables: [&[(u64, u64)]; 5] = [
         &[(1, 1)],
+        &[(0, 0)],
         &[(0, 0), (2, 2), (10, 20), (130, 600)],
         &[(1, 1), (1, u64::MAX), (u64::MAX, u64::MAX)],
         &[(0, 0); 12],
@@ -239,10 +240,12 @@ fn idle_policies_survive_anything_without_allocating() {
     for table in tables {
         let mut states: Vec<IdleState> = table
             .iter()
-            .map(|&(exit, target)| IdleState {
+            .enumerate()
+            .map(|(i, &(exit, target))| IdleState {
                 exit_ns: exit.saturating_mul(1000),
                 target_ns: target.saturating_mul(1000),
                 enabled: true,
+                polls: (i, exit, target) == (0, 0, 0),
             })
             .collect();
         for policy in idle::ALL {
@@ -277,6 +280,7 @@ fn idle_policies_survive_anything_without_allocating() {
                         measured_ns: random.time(),
                         by_timer: random.below(3) == 0,
                         by_tick: random.below(5) == 0,
+                        poll_ended: random.below(4) == 0,
                     };
                     p.reflect(&outcome, &states);
                 }

@@ -109,7 +109,7 @@ impl Block {
 
 /// Both blocks of a pair: A, then B, whatever their order was.
 #[derive(Debug, Clone, Copy)]
-pub struct Pair<'b> {
+pub struct BlockPair<'b> {
     /// Under A.
     pub a: &'b Block,
     /// Under B.
@@ -120,7 +120,7 @@ pub struct Pair<'b> {
 #[derive(Debug, Clone, Default)]
 pub struct Pairs<'b> {
     /// Those that count, in order.
-    pub counted: Vec<Pair<'b>>,
+    pub counted: Vec<BlockPair<'b>>,
     /// Time left out, s, by its reason; time asleep is in it.
     pub left_out: Vec<(Reason, f64)>,
 }
@@ -138,7 +138,7 @@ pub fn pairs(blocks: &[Block], block_s: f64) -> Pairs<'_> {
     for half in halves {
         let [Some(a), Some(b)] = half else { continue };
         match a.left_out.or(b.left_out).or_else(|| unmetered(a, b)) {
-            None => out.counted.push(Pair { a, b }),
+            None => out.counted.push(BlockPair { a, b }),
             Some(why) => {
                 let time_s = 2.0 * block_s + a.asleep_s + b.asleep_s;
                 match out.left_out.iter_mut().find(|(reason, _)| *reason == why) {

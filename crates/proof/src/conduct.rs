@@ -29,7 +29,7 @@ pub trait Bench {
         None
     }
     /// Told after each run, for progress.
-    fn progress(&mut self, _: &Progress) {}
+    fn progress(&mut self, _: &ExperimentProgress) {}
 }
 
 /// Which run of the experiment this is.
@@ -43,7 +43,7 @@ pub struct Place {
 
 /// How far an experiment has come.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Progress {
+pub struct ExperimentProgress {
     /// Blocks done that count.
     pub blocks: usize,
     /// Blocks wanted; known once the pilot is done.
@@ -230,7 +230,12 @@ pub fn conduct(plan: &Design, bench: &mut dyn Bench, done: Done) -> Result<Condu
         let to_do = out.wanted.unwrap_or(aim.pilot).min(plan.budget.blocks).saturating_sub(out.blocks.len());
         let pace_s = (spent_s - warm_up_s) / block as f64;
         let left_s = Some((pace_s * to_do as f64).min(plan.budget.seconds - spent_s)).filter(|s| *s >= 0.0);
-        bench.progress(&Progress { blocks: out.blocks.len(), wanted: out.wanted, pilot: aim.pilot, left_s });
+        bench.progress(&ExperimentProgress {
+            blocks: out.blocks.len(),
+            wanted: out.wanted,
+            pilot: aim.pilot,
+            left_s,
+        });
     }
     Ok(out)
 }

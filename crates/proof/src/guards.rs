@@ -1,6 +1,6 @@
 //! Guards: a saving is none that is bought with slowness.
 
-use crate::block::{Block, Pair};
+use crate::block::{Block, BlockPair};
 use crate::judge::judged;
 use serde::{Deserialize, Serialize};
 use wattwise_figure::verdict::Verdict;
@@ -43,7 +43,7 @@ pub struct Guarded {
 }
 
 /// Judges the service under B against that under A; what was not seen in every pair is no row.
-pub fn guarded(pairs: &[Pair<'_>], confidence: f64, limit: f64) -> Vec<Guarded> {
+pub fn guarded(pairs: &[BlockPair<'_>], confidence: f64, limit: f64) -> Vec<Guarded> {
     if pairs.len() < LEAST {
         return Vec::new();
     }
@@ -65,7 +65,7 @@ pub fn guarded(pairs: &[Pair<'_>], confidence: f64, limit: f64) -> Vec<Guarded> 
         .collect()
 }
 
-fn both(guard: &Guard, pair: &Pair<'_>) -> Option<(f64, f64)> {
+fn both(guard: &Guard, pair: &BlockPair<'_>) -> Option<(f64, f64)> {
     let value = |block| (guard.of)(block).filter(|x| x.is_finite() && *x >= 0.0);
     Some((value(pair.a)?, value(pair.b)?))
 }

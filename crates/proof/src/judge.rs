@@ -1,6 +1,6 @@
 //! From pairs to a verdict: with and without what the covariates explain.
 
-use crate::block::{Block, Pair};
+use crate::block::{Block, BlockPair};
 use serde::{Deserialize, Serialize};
 use wattwise_figure::linear::Triangle;
 use wattwise_figure::sequence;
@@ -30,7 +30,32 @@ pub struct Outcome {
     /// For the same work; none where nothing is known of the work, or too few pairs have it.
     pub adjusted: Option<Adjusted>,
     /// B over A with an interval that holds whenever it is looked at: (ratio, low, high); none for fewer than 30 pairs.
-    pub at_any_time: Option<(f64, f64, f64)>,
+    #[cfg_attr(feature = "schema", schemars(with = "Option<(f64, f64, f64)>"))]
+    pub at_any_time: Option<RatioInterval>,
+}
+
+/// B over A with its interval; in files an array of three.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(from = "(f64, f64, f64)", into = "(f64, f64, f64)")]
+pub struct RatioInterval {
+    /// B over A.
+    pub ratio: f64,
+    /// Low end.
+    pub low: f64,
+    /// High end.
+    pub high: f64,
+}
+
+impl From<(f64, f64, f64)> for RatioInterval {
+    fn from((ratio, low, high): (f64, f64, f64)) -> RatioInterval {
+        RatioInterval { ratio, low, high }
+    }
+}
+
+impl From<RatioInterval> for (f64, f64, f64) {
+    fn from(of: RatioInterval) -> (f64, f64, f64) {
+        (of.ratio, of.low, of.high)
+    }
 }
 
 /// The outcome for the same work.
@@ -46,15 +71,18 @@ pub struct Adjusted {
 }
 
 /// Judges pairs by their mean power; `planned` is the number of them that was fixed beforehand.
-pub fn outcome(pairs: &[Pair<'_>], confidence: f64, planned: usize) -> Outcome {
+pub fn outcome(pairs: &[BlockPair<'_>], confidence: f64, planned: usize) -> Outcome {
     let watts: Vec<(f64, f64)> = pairs.iter().filter_map(|p| Some((p.a.watts()?, p.b.watts()?))).collect();
     let d: Vec<f64> = watts.iter().map(|(a, b)| (b / a).ln()).collect();
     let mean = d.iter().sum::<f64>() / d.len() as f64;
     Outcome {
         unadjusted: judged(&watts, confidence),
         adjusted: adjusted(pairs, &watts, confidence),
-        at_any_time: sequence::interval(&d, confidence, planned)
-            .map(|(low, high)| (mean.exp(), low.exp(), high.exp())),
+        at_any_time: sequence::interval(&d, confidence, planned).map(|(low, high)| RatioInterval {
+            ratio: mean.exp(),
+            low: low.exp(),
+            high: high.exp(),
+        }),
     }
 }
 
@@ -64,7 +92,7 @@ pub fn judged(pairs: &[(f64, f64)], confidence: f64) -> Verdict {
 }
 
 /// The regression of ln(B/A) on the differences of what is known of the work: its constant is the outcome at no difference.
-fn adjusted(pairs: &[Pair<'_>], watts: &[(f64, f64)], confidence: f64) -> Option<Adjusted> {
+fn adjusted(pairs: &[BlockPair<'_>], watts: &[(f64, f64)], confidence: f64) -> Option<Adjusted> {
     let n = pairs.len();
     if n < LEAST_FOR_WORK || watts.len() != n {
         return None;

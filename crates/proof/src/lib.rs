@@ -23,6 +23,7 @@
 //! may use it.
 
 pub mod block;
+pub mod conclude;
 pub mod conduct;
 pub mod guards;
 pub mod hours;

@@ -116,7 +116,7 @@ pub enum Line {
 
 /// A file as read.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Read {
+pub struct ProofRead {
     /// The plan.
     pub header: Header,
     /// Every block, in order.
@@ -127,7 +127,7 @@ pub struct Read {
     pub whole: u64,
 }
 
-impl Read {
+impl ProofRead {
     /// The first pair that is not there as a whole.
     pub fn next_pair(&self) -> usize {
         let mut halves = std::collections::BTreeMap::<usize, u8>::new();
@@ -142,7 +142,7 @@ impl Read {
 ///
 /// # Errors
 /// Its path, what is wrong, and what was expected.
-pub fn read(path: &Path) -> Result<Read, String> {
+pub fn read(path: &Path) -> Result<ProofRead, String> {
     let at = path.display();
     let text =
         std::fs::read(path).map_err(|e| format!("{at}: {e}; expected a file made by 'wattwise prove'"))?;
@@ -156,7 +156,7 @@ const USED: &[&str] = &["policy", "root"];
 ///
 /// # Errors
 /// The first line that is none of a proof.
-pub fn parse(text: &[u8]) -> Result<Read, String> {
+pub fn parse(text: &[u8]) -> Result<ProofRead, String> {
     let mut header: Option<Header> = None;
     let (mut blocks, mut end) = (Vec::new(), None);
     let whole = lines::parse(text, (SCHEMA, "wattwise prove"), USED, |number, line| {
@@ -181,7 +181,7 @@ pub fn parse(text: &[u8]) -> Result<Read, String> {
         Ok(())
     })?;
     let header = header.ok_or("holds no line; expected a file made by 'wattwise prove'")?;
-    Ok(Read { header, blocks, end, whole })
+    Ok(ProofRead { header, blocks, end, whole })
 }
 
 /// A new file.
@@ -196,6 +196,6 @@ pub fn create(path: &Path, header: &Header) -> Result<Lines, String> {
 ///
 /// # Errors
 /// It cannot be written.
-pub fn resume(path: &Path, read: &Read) -> Result<Lines, String> {
+pub fn resume(path: &Path, read: &ProofRead) -> Result<Lines, String> {
     Lines::resume(path, read.whole, &Line::Resumed)
 }

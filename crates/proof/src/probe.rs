@@ -74,7 +74,7 @@ impl Instructions {
 
 /// What is read at both ends of a block.
 #[derive(Default, Clone)]
-struct Look {
+struct BlockLook {
     run_delay_ns: Option<u64>,
     pressure_us: Option<u64>,
     busy_s: Option<f64>,
@@ -84,34 +84,34 @@ struct Look {
 }
 
 /// Watches service and work over blocks.
-pub struct Watch<'r> {
+pub struct ProbeWatch<'r> {
     root: &'r dyn Root,
     stat: Option<StatFile>,
     instructions: Vec<Instructions>,
     lights: Vec<String>,
     busy_files: Vec<String>,
     rc6_files: Vec<String>,
-    start: Look,
+    start: BlockLook,
     responses: Vec<f64>,
     gpu: Vec<f64>,
 }
 
-impl<'r> Watch<'r> {
+impl<'r> ProbeWatch<'r> {
     /// Opens what there is.
-    pub fn open(root: &'r dyn Root) -> Watch<'r> {
+    pub fn open(root: &'r dyn Root) -> ProbeWatch<'r> {
         let online = topology::online(root);
         let all: Option<Vec<Instructions>> = match root.is_this_machine() {
             true => online.iter().map(Instructions::open).collect(),
             false => None,
         };
-        Watch {
+        ProbeWatch {
             root,
             stat: StatFile::open(root).ok(),
             instructions: all.unwrap_or_default(),
             lights: expand(root, "sys/class/backlight/*/brightness"),
             busy_files: expand(root, "sys/class/drm/card*/device/gpu_busy_percent"),
             rc6_files: expand(root, "sys/class/drm/card*/gt/gt*/rc6_residency_ms"),
-            start: Look::default(),
+            start: BlockLook::default(),
             responses: Vec::new(),
             gpu: Vec::new(),
         }
@@ -150,7 +150,7 @@ impl<'r> Watch<'r> {
         (work, service)
     }
 
-    fn look(&mut self) -> Look {
+    fn look(&mut self) -> BlockLook {
         let root = self.root;
         let sum = |files: &[String]| {
             files.iter().map(|f| number::<u64>(root, f)).collect::<Option<Vec<_>>>().filter(|v| !v.is_empty())
@@ -161,7 +161,7 @@ impl<'r> Watch<'r> {
         };
         let lights: Option<Vec<f64>> = self.lights.iter().map(share).collect();
         let counted: Option<Vec<f64>> = self.instructions.iter_mut().map(Instructions::read).collect();
-        Look {
+        BlockLook {
             run_delay_ns: text(root, "proc/schedstat").and_then(|t| run_delay(&t)),
             pressure_us: text(root, "proc/pressure/cpu").and_then(|t| pressure(&t)),
             busy_s: self.stat.as_mut().and_then(|s| s.look().ok()).and_then(|s| busy(&s)),

@@ -2,15 +2,16 @@
 
 use crate::conduct::End;
 use crate::guards::Guarded;
-use crate::log::{Predicted, Read};
+use crate::judge::RatioInterval;
+use crate::log::{Predicted, ProofRead};
 use crate::result::{By, LeftOut, Proof, Proved};
 use std::fmt::Write as _;
 use wattwise_figure::Provenance;
 
 /// `3.1 % (2.0 to 4.2), 41 h measured, 6 h left out: suspend`. What is saved is positive.
-pub fn line(figure: Option<(f64, f64, f64)>, measured_h: f64, left_out: &[LeftOut]) -> String {
+pub fn line(figure: Option<RatioInterval>, measured_h: f64, left_out: &[LeftOut]) -> String {
     let mut line = match figure {
-        Some((ratio, low, high)) => {
+        Some(RatioInterval { ratio, low, high }) => {
             let saved = |ratio: f64| wattwise_figure::signed((1.0 - ratio) * 100.0, 1).replace('+', "");
             format!("{} % ({} to {})", saved(ratio), saved(high), saved(low))
         }
@@ -124,7 +125,7 @@ pub fn checked(predicted: &Predicted, p: &Proof) -> String {
 }
 
 /// What there is to know before one believes it.
-pub fn notes(read: &Read, p: &Proof) -> Vec<String> {
+pub fn notes(read: &ProofRead, p: &Proof) -> Vec<String> {
     let mut notes = Vec::new();
     match &read.end {
         Some(End::Reached) => {}

@@ -2,7 +2,7 @@
 //! Ctrl-C was pressed, to tell how far the work has come, and to look after policies that are written in Python.
 
 use crate::errors::error;
-use crate::governed::Kept;
+use crate::governed::KeptClass;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -53,7 +53,7 @@ pub(crate) fn alone<T: Send + 'static>(
 pub(crate) fn run<T: Send + 'static>(
     py: Python<'_>,
     watched: &Arc<Watched>,
-    policies: &[Kept],
+    policies: &[KeptClass],
     progress: Option<&Bound<'_, PyAny>>,
     work: impl FnOnce(&Watched) -> T + Send + 'static,
 ) -> PyResult<T> {

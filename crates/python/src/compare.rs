@@ -2,13 +2,13 @@
 
 use crate::background::{self, Watched};
 use crate::errors::error;
-use crate::governed::{self, Kept};
+use crate::governed::{self, KeptClass};
 use crate::inputs::{Machine, Workload, budget};
 use crate::table::{Table, of_comparison};
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 use std::sync::atomic::Ordering;
-use wattwise_advice::compare::{Options, compare_from, search_best};
+use wattwise_advice::compare::{CompareOptions, compare_from, search_best};
 use wattwise_advice::result::Comparison;
 use wattwise_advice::rule::{Goal, Rule};
 use wattwise_figure::{nearest, on_screen_json};
@@ -80,7 +80,7 @@ fn policies(
     asked: &[Bound<'_, PyAny>],
     call_limit_s: f64,
     watched: &Watched,
-) -> PyResult<(Vec<PolicySpec>, Vec<Kept>)> {
+) -> PyResult<(Vec<PolicySpec>, Vec<KeptClass>)> {
     let (mut specs, mut kept) = (Vec::new(), Vec::new());
     for one in asked {
         if let Ok(text) = one.extract::<String>() {
@@ -167,7 +167,7 @@ pub(crate) fn compare(
         };
         let apply = apply::on(&model);
         let done = |n: usize| watched.done.store(n as u64, Ordering::Relaxed);
-        let options = Options {
+        let options = CompareOptions {
             rule,
             replicas,
             reference: &reference,

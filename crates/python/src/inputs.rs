@@ -69,7 +69,7 @@ impl Machine {
 }
 
 /// Where a workload came from, so that another computer can have the same.
-enum Origin {
+enum WorkloadOrigin {
     Bundled(String),
     File(PathBuf),
     Bytes(Arc<[u8]>),
@@ -79,7 +79,7 @@ enum Origin {
 #[pyclass(frozen, module = "wattwise")]
 pub(crate) struct Workload {
     pub(crate) work: Arc<Work>,
-    origin: Origin,
+    origin: WorkloadOrigin,
     /// Its name or file as it was given.
     pub(crate) given: String,
     asked: Asked,
@@ -112,8 +112,11 @@ impl Workload {
         let name = given.clone();
         let work = alone(py, move || library::workload(&name, &options))?.map_err(error)?;
         let bundled = library::workloads().iter().any(|b| b.name == given);
-        let origin =
-            if bundled { Origin::Bundled(given.clone()) } else { Origin::File(given.clone().into()) };
+        let origin = if bundled {
+            WorkloadOrigin::Bundled(given.clone())
+        } else {
+            WorkloadOrigin::File(given.clone().into())
+        };
         Ok(Workload { work: Arc::new(work), origin, given, asked })
     }
 
@@ -141,15 +144,15 @@ impl Workload {
             let source = Source::Bytes { name: name.clone(), data: data.clone() };
             alone(py, move || wattwise_trace::import(source, &options))?.map_err(error)?
         };
-        Ok(Workload { work: Arc::new(work), origin: Origin::Bytes(data), given: name, asked })
+        Ok(Workload { work: Arc::new(work), origin: WorkloadOrigin::Bytes(data), given: name, asked })
     }
 
     /// The same work under another name, with where it comes from in words.
     fn renamed(&self, name: String, source: String) -> PyResult<Workload> {
         let origin = match &self.origin {
-            Origin::Bundled(name) => Origin::Bundled(name.clone()),
-            Origin::File(path) => Origin::Bytes(read(path)?.into()),
-            Origin::Bytes(data) => Origin::Bytes(data.clone()),
+            WorkloadOrigin::Bundled(name) => WorkloadOrigin::Bundled(name.clone()),
+            WorkloadOrigin::File(path) => WorkloadOrigin::Bytes(read(path)?.into()),
+            WorkloadOrigin::Bytes(data) => WorkloadOrigin::Bytes(data.clone()),
         };
         let work = Arc::new(Work { name, source, ..(*self.work).clone() });
         Ok(Workload { work, origin, given: self.given.clone(), asked: self.asked.clone() })
@@ -159,7 +162,7 @@ impl Workload {
     #[getter]
     fn bundled(&self) -> Option<&str> {
         match &self.origin {
-            Origin::Bundled(name) => Some(name),
+            WorkloadOrigin::Bundled(name) => Some(name),
             _ => None,
         }
     }
@@ -179,9 +182,9 @@ impl Workload {
     /// The file's bytes; none of a bundled one.
     fn data<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
         Ok(match &self.origin {
-            Origin::Bundled(_) => None,
-            Origin::File(path) => Some(PyBytes::new(py, &read(path)?)),
-            Origin::Bytes(data) => Some(PyBytes::new(py, data)),
+            WorkloadOrigin::Bundled(_) => None,
+            WorkloadOrigin::File(path) => Some(PyBytes::new(py, &read(path)?)),
+            WorkloadOrigin::Bytes(data) => Some(PyBytes::new(py, data)),
         })
     }
 

@@ -48,6 +48,10 @@ mod _wattwise {
     #[pymodule_export]
     use crate::tune::tune;
 
+    /// Replicas where nobody says how many.
+    #[pymodule_export]
+    const REPLICAS: u64 = wattwise_advice::compare::REPLICAS;
+
     /// The fewest replicas of a test of `tune`.
     #[pymodule_export]
     const LEAST_TEST_REPLICAS: u64 = wattwise_tune::gain::LEAST_REPLICAS;

@@ -49,7 +49,7 @@ pub(crate) fn policy_list(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
     let speeds = speed::ALL.iter().map(|p| item("speed", p.name, p.summary, p.follows, p.source, p.params));
     let idles = idle::ALL.iter().map(|p| item("idle", p.name, p.summary, p.follows, p.source, p.params));
     let kept = cores::ALL.iter().map(|p| item("cores", p.name, p.summary, p.follows, p.source, p.params));
-    let placed = placements().map(|(word, _, help)| item("placement", word, help, "", "", &[]));
+    let placed = placements().map(|p| item("placement", p.word, p.help, "", "", &[]));
     speeds.chain(idles).chain(kept).chain(placed).collect()
 }
 

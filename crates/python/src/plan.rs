@@ -24,7 +24,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
-use wattwise_advice::each::{Draw, Each, Figures};
+use wattwise_advice::each::{DrawFigures, Each, ReplicaDraw};
 use wattwise_advice::rule::Rule;
 use wattwise_advice::time::TimeKind;
 use wattwise_figure::{Budget, one_line};
@@ -41,7 +41,7 @@ use wattwise_replay::spec::{PolicySpec, expand};
 const LOOK: Duration = Duration::from_millis(50);
 
 /// A workload on a machine.
-struct Pair {
+struct WorkPair {
     work: Arc<Work>,
     machine: Arc<MachineModel>,
     policies: Vec<PolicySpec>,
@@ -56,7 +56,7 @@ struct Pair {
 
 /// Everything that a sweep is made of.
 struct Cases {
-    pairs: Vec<Pair>,
+    pairs: Vec<WorkPair>,
     draws: u64,
     /// Number of the first draw.
     first_draw: u64,
@@ -68,12 +68,12 @@ struct Cases {
 }
 
 /// One case's row; the figures are the reference policy's and its own, or why there are none.
-struct Row {
+struct CaseRow {
     case: u64,
     pair: usize,
     draw: u32,
     policy: usize,
-    result: Result<(Figures, Figures), String>,
+    result: Result<(DrawFigures, DrawFigures), String>,
 }
 
 /// Names, each once, by number.
@@ -106,12 +106,12 @@ impl Cases {
     }
 
     /// A pair's cases.
-    fn of(&self, pair: &Pair) -> u64 {
+    fn of(&self, pair: &WorkPair) -> u64 {
         self.draws * pair.policies.len() as u64
     }
 
     /// Runs the cases of a range, on this thread.
-    fn run(&self, range: Range<u64>, watched: &Watched) -> Vec<Row> {
+    fn run(&self, range: Range<u64>, watched: &Watched) -> Vec<CaseRow> {
         let mut rows = Vec::with_capacity((range.end - range.start) as usize);
         for (number, pair) in self.pairs.iter().enumerate() {
             let from = range.start.max(pair.first);
@@ -124,7 +124,7 @@ impl Cases {
     }
 
     /// Cases of one pair, counted within it.
-    fn run_pair(&self, number: usize, range: Range<u64>, watched: &Watched, rows: &mut Vec<Row>) {
+    fn run_pair(&self, number: usize, range: Range<u64>, watched: &Watched, rows: &mut Vec<CaseRow>) {
         let pair = &self.pairs[number];
         let policies = pair.policies.len() as u64;
         let job = ReplayJob {
@@ -145,7 +145,7 @@ impl Cases {
         }
         for draw in range.start / policies..range.end.div_ceil(policies) {
             let cases = (draw * policies).max(range.start)..((draw + 1) * policies).min(range.end);
-            let drawn: Result<Draw, String> = match &each {
+            let drawn: Result<ReplicaDraw, String> = match &each {
                 Ok(each) => guarded(|| each.draw(self.first_draw + draw).map_err(|e| e.to_string())),
                 Err(e) => Err(e.clone()),
             };
@@ -161,14 +161,20 @@ impl Cases {
                     }),
                     (Err(e), _) | (_, Err(e)) => Err(e.clone()),
                 };
-                rows.push(Row { case: pair.first + case, pair: number, draw: draw as u32, policy, result });
+                rows.push(CaseRow {
+                    case: pair.first + case,
+                    pair: number,
+                    draw: draw as u32,
+                    policy,
+                    result,
+                });
                 watched.done.fetch_add(1, Ordering::Relaxed);
             }
         }
     }
 
     /// Rows as the bytes of an Arrow file.
-    fn file(&self, rows: &[Row]) -> Result<Vec<u8>, String> {
+    fn file(&self, rows: &[CaseRow]) -> Result<Vec<u8>, String> {
         let batch = self.batch(rows).map_err(|e| e.to_string())?;
         let write = || {
             let mut writer = FileWriter::try_new(Vec::new(), &batch.schema())?;
@@ -178,19 +184,21 @@ impl Cases {
         write().map_err(|e| e.to_string())
     }
 
-    fn batch(&self, rows: &[Row]) -> Result<RecordBatch, ArrowError> {
-        let named = |of: &dyn Fn(&Row) -> i32, names: &Arc<StringArray>| -> Result<ArrayRef, ArrowError> {
-            let keys = Int32Array::from_iter_values(rows.iter().map(of));
-            Ok(Arc::new(DictionaryArray::<Int32Type>::try_new(keys, names.clone())?) as ArrayRef)
-        };
-        let figures =
-            |name: &'static str, of: &dyn Fn(&Figures, &Figures) -> f64| -> (&'static str, ArrayRef) {
-                let value = |r: &Row| r.result.as_ref().ok().map(|(reference, own)| of(reference, own));
-                (name, Arc::new(rows.iter().map(value).collect::<Float64Array>()))
+    fn batch(&self, rows: &[CaseRow]) -> Result<RecordBatch, ArrowError> {
+        let named =
+            |of: &dyn Fn(&CaseRow) -> i32, names: &Arc<StringArray>| -> Result<ArrayRef, ArrowError> {
+                let keys = Int32Array::from_iter_values(rows.iter().map(of));
+                Ok(Arc::new(DictionaryArray::<Int32Type>::try_new(keys, names.clone())?) as ArrayRef)
             };
-        let own = |name: &'static str, of: fn(&Figures) -> f64| figures(name, &|_, own| of(own));
-        let names = |r: &Row| &self.pairs[r.pair].names;
-        let transitions = |r: &Row| r.result.as_ref().ok().map(|(_, own)| own.transitions);
+        let figures = |name: &'static str,
+                       of: &dyn Fn(&DrawFigures, &DrawFigures) -> f64|
+         -> (&'static str, ArrayRef) {
+            let value = |r: &CaseRow| r.result.as_ref().ok().map(|(reference, own)| of(reference, own));
+            (name, Arc::new(rows.iter().map(value).collect::<Float64Array>()))
+        };
+        let own = |name: &'static str, of: fn(&DrawFigures) -> f64| figures(name, &|_, own| of(own));
+        let names = |r: &CaseRow| &self.pairs[r.pair].names;
+        let transitions = |r: &CaseRow| r.result.as_ref().ok().map(|(_, own)| own.transitions);
         let errors: StringArray = rows.iter().map(|r| r.result.as_ref().err().map(String::as_str)).collect();
         let columns: Vec<(&str, ArrayRef)> = vec![
             ("case", Arc::new(UInt64Array::from_iter_values(rows.iter().map(|r| r.case)))),
@@ -280,7 +288,7 @@ impl Plan {
                 let all =
                     (policies.len() as u64).checked_mul(replicas).and_then(|n| n.checked_add(first_case));
                 let work = workload.work.clone();
-                pairs.push(Pair {
+                pairs.push(WorkPair {
                     work,
                     machine,
                     policies,

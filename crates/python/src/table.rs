@@ -14,7 +14,8 @@ use std::fs::File;
 use std::io::Cursor;
 use std::path::PathBuf;
 use std::sync::Arc;
-use wattwise_advice::result::{Comparison, PolicyResult};
+use wattwise_advice::columns::{self, ColumnValue};
+use wattwise_advice::result::Comparison;
 
 /// The name that the interface gives to a stream.
 const STREAM: &std::ffi::CStr = c"arrow_array_stream";
@@ -119,44 +120,35 @@ pub(crate) fn ipc_rows(data: &[u8]) -> PyResult<usize> {
     rows().map_err(|e| error(format!("a block: {e}; expected an Arrow file")))
 }
 
-/// A column of numbers with a name.
-pub(crate) fn column(name: &'static str, values: impl Iterator<Item = f64>) -> (&'static str, ArrayRef) {
-    (name, Arc::new(Float64Array::from_iter_values(values)))
-}
-
 /// One row a policy. Names and units are those of the JSON.
 pub(crate) fn of_comparison(c: &Comparison) -> PyResult<Table> {
-    let numbers = |name, of: fn(&PolicyResult) -> f64| column(name, c.results.iter().map(of));
-    let flags = |name: &'static str, of: fn(&PolicyResult) -> bool| -> (&'static str, ArrayRef) {
-        (name, Arc::new(c.results.iter().map(|r| Some(of(r))).collect::<BooleanArray>()))
-    };
-    let policy = StringArray::from_iter_values(c.results.iter().map(|r| &r.policy));
-    let transitions = UInt64Array::from_iter_values(c.results.iter().map(|r| r.transitions));
-    let columns: Vec<(&str, ArrayRef)> = vec![
-        ("policy", Arc::new(policy)),
-        numbers("elapsed_s", |r| r.elapsed_s),
-        numbers("energy_j", |r| r.energy_j),
-        numbers("window_energy_j", |r| r.window_energy_j),
-        numbers("above_idle_j", |r| r.above_idle_j),
-        numbers("mean_w", |r| r.mean_w),
-        numbers("edp_js", |r| r.edp_js),
-        numbers("slowdown", |r| r.slowdown),
-        numbers("missed", |r| r.missed),
-        numbers("wake_p50_us", |r| r.wake_latency_us.p50),
-        numbers("wake_p99_us", |r| r.wake_latency_us.p99),
-        numbers("wake_max_us", |r| r.wake_latency_us.max),
-        numbers("energy_ratio", |r| r.uncertain.energy_ratio.median),
-        numbers("energy_ratio_low", |r| r.uncertain.energy_ratio.low),
-        numbers("energy_ratio_high", |r| r.uncertain.energy_ratio.high),
-        numbers("time_ratio", |r| r.uncertain.time_ratio.median),
-        numbers("time_ratio_low", |r| r.uncertain.time_ratio.low),
-        numbers("time_ratio_high", |r| r.uncertain.time_ratio.high),
-        numbers("within_share", |r| r.within_share),
-        numbers("best_share", |r| r.best_share),
-        flags("admissible", |r| r.admissible),
-        flags("tied", |r| r.tied),
-        flags("over_own_time", |r| r.over_own_time),
-        ("transitions", Arc::new(transitions)),
-    ];
+    let columns = columns::of_python().into_iter().map(|(name, column)| {
+        let values: Vec<ColumnValue> = c.results.iter().map(|r| (column.value)(c, r)).collect();
+        (name, array(&values))
+    });
     Ok(Table::of(RecordBatch::try_from_iter(columns).map_err(error)?))
+}
+
+/// Values of one kind; those that are missing are null.
+fn array(values: &[ColumnValue]) -> ArrayRef {
+    let kind = values.iter().find(|v| **v != ColumnValue::Missing);
+    match kind {
+        Some(ColumnValue::Text(_)) => {
+            let texts =
+                values.iter().map(|v| if let ColumnValue::Text(t) = v { Some(t.as_str()) } else { None });
+            Arc::new(texts.collect::<StringArray>())
+        }
+        Some(ColumnValue::Flag(_)) => {
+            let flags = values.iter().map(|v| if let ColumnValue::Flag(on) = v { Some(*on) } else { None });
+            Arc::new(flags.collect::<BooleanArray>())
+        }
+        Some(ColumnValue::Count(_)) => {
+            let counts = values.iter().map(|v| if let ColumnValue::Count(n) = v { Some(*n) } else { None });
+            Arc::new(counts.collect::<UInt64Array>())
+        }
+        _ => {
+            let numbers = values.iter().map(|v| if let ColumnValue::Number(x) = v { Some(*x) } else { None });
+            Arc::new(numbers.collect::<Float64Array>())
+        }
+    }
 }

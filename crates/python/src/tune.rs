@@ -17,14 +17,14 @@ use wattwise_replay::cases::Case;
 use wattwise_replay::job::ReplayJob;
 use wattwise_replay::library;
 use wattwise_replay::spec::PolicySpec;
-use wattwise_tune::conduct::{Hooks, Progress, Spend, USUAL_TRIALS};
-use wattwise_tune::field::Limits;
+use wattwise_tune::conduct::{Hooks, SearchProgress, Spend, USUAL_TRIALS};
+use wattwise_tune::field::FieldLimits;
 use wattwise_tune::gain::LEAST_REPLICAS;
-use wattwise_tune::log::{Known, Log};
+use wattwise_tune::log::{KnownTrials, Log};
 use wattwise_tune::search::Method;
 use wattwise_tune::space::Space;
 use wattwise_tune::split::sides;
-use wattwise_tune::tune::{Input, Tuning};
+use wattwise_tune::tune::{TuneInput, Tuning};
 
 /// Searches; `tests` of the workloads, the last ones, are kept for the test, or half of them where it is 0. The result is what
 /// `wattwise tune --json` prints.
@@ -76,10 +76,10 @@ pub(crate) fn tune(
                 budget,
             })
             .collect();
-        let inputs: Vec<Input<'_>> = cases
+        let inputs: Vec<TuneInput<'_>> = cases
             .iter()
             .zip(&jobs)
-            .map(|((recording, _, reference), job)| Input { job, reference, recording: *recording })
+            .map(|((recording, _, reference), job)| TuneInput { job, reference, recording: *recording })
             .collect();
         let apply = apply::on(&cases[0].1);
         let tuning = Tuning {
@@ -93,9 +93,9 @@ pub(crate) fn tune(
             method: Method::Evolution,
             spend,
         };
-        let tell = |p: &Progress| watched.done.store(p.trials, Ordering::Relaxed);
+        let tell = |p: &SearchProgress| watched.done.store(p.trials, Ordering::Relaxed);
         let hooks = Hooks { tell: &tell, warn: &|_| {}, stop: &watched.stop };
-        let result = wattwise_tune::tune::tune(&tuning, &hooks, (&mut Log::none(), &Known::default()));
+        let result = wattwise_tune::tune::tune(&tuning, &hooks, (&mut Log::none(), &KnownTrials::default()));
         let result = result.map_err(|e| e.to_string())?;
         serde_json::to_string_pretty(&result).map_err(|e| e.to_string())
     };
@@ -103,13 +103,13 @@ pub(crate) fn tune(
     json.map(|text| on_screen_json(&text)).map_err(error)
 }
 
-fn limits(goal: &str, max_slowdown: Option<f64>, max_p99: Option<f64>) -> PyResult<Limits> {
+fn limits(goal: &str, max_slowdown: Option<f64>, max_p99: Option<f64>) -> PyResult<FieldLimits> {
     let rule = rule(goal, max_slowdown)?;
     let max_p99 = max_p99.unwrap_or(f64::INFINITY);
     if max_p99.is_nan() || max_p99 < 0.0 {
         return Err(error(format!("max_p99={max_p99}: expected a share such as 0.5, or 'any'")));
     }
-    Ok(Limits { rule, max_p99 })
+    Ok(FieldLimits { rule, max_p99 })
 }
 
 fn spend(trials: Option<u64>, time_s: Option<f64>) -> PyResult<Spend> {

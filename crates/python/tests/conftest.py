@@ -35,6 +35,12 @@ steps = [{ run_us = 100 }, { sleep_us = 100 }]
 """
 
 
+@pytest.fixture(autouse=True)
+def state(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Logs that nobody named go where the tests' other files go."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+
+
 @pytest.fixture
 def short(tmp_path: Path) -> Path:
     """A workload of which a case takes some ten microseconds."""

@@ -8,9 +8,10 @@
 //! active mode) has no governors but `powersave` and `performance`, which there are its own policies, and must be
 //! switched to passive mode in the same `set`.
 
+use crate::driver::{DRIVERS, NO_DRIVER, SpeedDriver};
 use crate::spec::{Deepest, PolicySpec, part_text};
 use std::fmt;
-use wattwise_figure::setting::{Setting, words};
+use wattwise_figure::setting::{IDLE_GOVERNOR, Setting, words};
 use wattwise_figure::{shell, units};
 use wattwise_model::machine::MachineModel;
 use wattwise_policy::limits::Bound;
@@ -18,50 +19,6 @@ use wattwise_policy::speed::Cadence;
 use wattwise_policy::speed::tunables::{kernel_name, kernels_choice_us};
 use wattwise_policy::{DomainInfo, Khz, Platform, Settings, System, speed};
 use wattwise_sim::platform;
-
-/// A driver of the speed.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Driver {
-    /// Its name in machine files; in active mode with what makes it choose by itself.
-    pub name: &'static str,
-    /// The speed policy that it follows by itself; none where governors ask it for speeds.
-    pub own: Option<&'static str>,
-    /// The speed policy that it has in active mode, where `--driver-mode` changes that.
-    pub active: Option<&'static str>,
-}
-
-const fn active(name: &'static str, own: &'static str) -> Driver {
-    Driver { name, own: Some(own), active: Some(own) }
-}
-const fn governed(name: &'static str) -> Driver {
-    Driver { name, own: None, active: None }
-}
-
-/// The drivers that machine files may name.
-pub static DRIVERS: &[Driver] = &[
-    active("intel_pstate-hwp", "hwp"),
-    active("intel_pstate", "intel_pstate"),
-    Driver { name: "intel_cpufreq-hwp", own: None, active: Some("hwp") },
-    Driver { name: "intel_cpufreq", own: None, active: Some("intel_pstate") },
-    active("amd-pstate-epp", "amd-pstate-epp"),
-    Driver { name: "amd-pstate", own: None, active: Some("amd-pstate-epp") },
-    governed("acpi-cpufreq"),
-    governed("cpufreq-dt"),
-    governed("scmi-cpufreq"),
-    governed("speedstep-centrino"),
-    governed("est"),
-    governed(NO_DRIVER),
-];
-
-/// The word of a machine whose system has no say in the speed.
-pub const NO_DRIVER: &str = "none";
-
-impl Driver {
-    /// The driver of that name.
-    pub fn find(name: &str) -> Option<&'static Driver> {
-        DRIVERS.iter().find(|d| d.name == name)
-    }
-}
 
 /// Whether a name is a governor of cpufreq's: a driver that chooses by itself takes it in passive mode alone.
 pub fn is_governor(name: &str) -> bool {
@@ -71,11 +28,11 @@ pub fn is_governor(name: &str) -> bool {
 
 /// Where a policy is to be applied.
 #[derive(Clone, Debug)]
-pub struct Target {
+pub struct ApplyTarget {
     /// The system.
     pub system: System,
     /// Its driver, where known.
-    pub driver: Option<&'static Driver>,
+    pub driver: Option<&'static SpeedDriver>,
     /// Names of the C-states, shallowest first, where known.
     pub idle_states: Vec<String>,
     /// The fastest clock's range, where known.
@@ -90,10 +47,10 @@ pub struct Target {
     pub governors: Vec<String>,
 }
 
-impl From<System> for Target {
+impl From<System> for ApplyTarget {
     /// A machine of which only the system is known.
-    fn from(system: System) -> Target {
-        Target {
+    fn from(system: System) -> ApplyTarget {
+        ApplyTarget {
             system,
             driver: None,
             idle_states: Vec::new(),
@@ -106,14 +63,14 @@ impl From<System> for Target {
     }
 }
 
-impl Target {
+impl ApplyTarget {
     /// A model's machine, under its usual system or another.
-    pub fn of(machine: &MachineModel, system: System) -> Target {
+    pub fn of(machine: &MachineModel, system: System) -> ApplyTarget {
         let own = System::find(&machine.system) == Some(system);
         let platform = platform(machine);
-        Target {
+        ApplyTarget {
             system,
-            driver: if own { Driver::find(&machine.driver) } else { None },
+            driver: if own { SpeedDriver::find(&machine.driver) } else { None },
             idle_states: machine.kinds[0].idle.iter().map(|s| s.name.clone()).collect(),
             range: platform.domains.iter().max_by_key(|domain| domain.fastest()).cloned(),
             platform: Some(platform),
@@ -177,7 +134,7 @@ impl Commands {
                 Commands::Set { settings, .. } => settings
                     .iter()
                     .flat_map(Setting::flags)
-                    .map(|(flag, value)| flag.to_owned() + &value)
+                    .map(|(flag, value)| flag.into_owned() + &value)
                     .collect(),
                 Commands::System(all) => all.concat(),
             }
@@ -249,7 +206,7 @@ pub fn is_ours(line: &str) -> bool {
 
 /// How policies are put in force on a machine, under the system that its model names.
 pub fn on(machine: &MachineModel) -> impl Fn(&PolicySpec) -> Result<Commands, String> + Sync + use<> {
-    let target = System::find(&machine.system).map(|system| Target::of(machine, system));
+    let target = System::find(&machine.system).map(|system| ApplyTarget::of(machine, system));
     let name = machine.name.clone();
     move |policy| match &target {
         Some(target) => commands(policy, target),
@@ -261,7 +218,7 @@ pub fn on(machine: &MachineModel) -> impl Fn(&PolicySpec) -> Result<Commands, St
 ///
 /// # Errors
 /// One line that says why there is none.
-pub fn apply_line(spec: &PolicySpec, target: &Target) -> Result<String, String> {
+pub fn apply_line(spec: &PolicySpec, target: &ApplyTarget) -> Result<String, String> {
     commands(spec, target).map(|commands| commands.to_string())
 }
 
@@ -269,7 +226,7 @@ pub fn apply_line(spec: &PolicySpec, target: &Target) -> Result<String, String> 
 ///
 /// # Errors
 /// One line that says why there are none, and the nearest policy of which there are.
-pub fn commands(spec: &PolicySpec, target: &Target) -> Result<Commands, String> {
+pub fn commands(spec: &PolicySpec, target: &ApplyTarget) -> Result<Commands, String> {
     made(spec, target).map_err(|why| {
         let near = nearest(spec, target).map(|near| format!("; nearest here: {near}")).unwrap_or_default();
         let followed = match can_be_followed(spec, target) {
@@ -286,7 +243,7 @@ pub fn commands(spec: &PolicySpec, target: &Target) -> Result<Commands, String> 
 }
 
 /// Whether the daemon can decide as the policy does: it looks now and then, and is neither the kernel's nor the hardware's.
-fn can_be_followed(spec: &PolicySpec, target: &Target) -> bool {
+fn can_be_followed(spec: &PolicySpec, target: &ApplyTarget) -> bool {
     let name = spec.speed.name;
     let is_anothers =
         STOCK.contains(&name) || DRIVERS.iter().any(|d| [d.own, d.active].contains(&Some(name)));
@@ -306,7 +263,7 @@ pub fn decides_by_looking(spec: &PolicySpec, platform: &Platform) -> bool {
 ///
 /// # Errors
 /// One line that says why there are none.
-pub fn beside_the_speed(spec: &PolicySpec, target: &Target) -> Result<Vec<Setting>, String> {
+pub fn beside_the_speed(spec: &PolicySpec, target: &ApplyTarget) -> Result<Vec<Setting>, String> {
     if let Some(p) = spec.placement {
         return Err(placed_by_the_system(p.name));
     }
@@ -341,7 +298,7 @@ const KIN: &[(&str, &[&str])] = &[
 const DAEMONS: &[&str] = &["powerd", "openbsd-auto", "ondemand", "schedutil"];
 
 /// The nearest policy that can be put in force there: another rule under the same limits, or this one without what is only a model's.
-fn nearest(spec: &PolicySpec, target: &Target) -> Option<String> {
+fn nearest(spec: &PolicySpec, target: &ApplyTarget) -> Option<String> {
     let plain = PolicySpec { idle: None, placement: None, cores: None, ..spec.clone() };
     let same = std::iter::once(plain.clone());
     let names = KIN.iter().find(|(name, _)| *name == spec.speed.name).map_or(DAEMONS, |(_, kin)| kin);
@@ -374,7 +331,7 @@ fn epp(spec: &PolicySpec) -> Option<String> {
 }
 
 /// The commands, or why there are none.
-fn made(spec: &PolicySpec, target: &Target) -> Result<Commands, String> {
+fn made(spec: &PolicySpec, target: &ApplyTarget) -> Result<Commands, String> {
     let resolved = spec.in_place(target.driver, target.in_force.as_ref());
     let spec = &resolved.map(|(spec, _)| spec).map_err(|e| e.problem())?;
     let name = spec.speed.name;
@@ -416,7 +373,7 @@ fn only_the_models(spec: &PolicySpec, param: &str) -> String {
     format!("{}'s {param} describes the model and cannot be set", spec.speed.name)
 }
 
-fn linux(spec: &PolicySpec, target: &Target) -> Result<Commands, String> {
+fn linux(spec: &PolicySpec, target: &ApplyTarget) -> Result<Commands, String> {
     if target.driver.is_some_and(|d| d.name == NO_DRIVER) {
         return Err("the system has no say in this machine's speed".into());
     }
@@ -452,7 +409,7 @@ fn idle_governor(spec: &PolicySpec, settings: &mut Vec<Setting>) -> Result<(), S
     if idle.settings != Settings::defaults(idle.idle.params) {
         return Err(format!("the kernel's {} takes no parameters", idle.idle.name));
     }
-    settings.push(Setting::IdleGovernor(idle.idle.name.into()));
+    settings.push(Setting::Plain(&IDLE_GOVERNOR, idle.idle.name.into()));
     Ok(())
 }
 
@@ -462,7 +419,7 @@ const STOCK: [&str; 6] = ["performance", "powersave", "userspace", "ondemand", "
 const MODULES: [(&str, &str); 1] = [("burst", "cpufreq_burst (kernel/cpufreq_burst)")];
 
 /// Whether a kernel has no governor of that name, or will have none in another mode of its driver.
-fn lacks(name: &str, in_another_mode: bool, target: &Target) -> bool {
+fn lacks(name: &str, in_another_mode: bool, target: &ApplyTarget) -> bool {
     let is_listed = target.governors.iter().any(|g| g == name);
     // A driver that chooses speeds itself does not list cpufreq's: they come with the mode.
     let list_counts = !in_another_mode && !target.governors.is_empty();
@@ -487,7 +444,7 @@ fn no_governor(name: &str, governors: &[String]) -> String {
 /// The driver's mode where another is needed, and the settings for the speed policy.
 fn speed_settings(
     spec: &PolicySpec,
-    target: &Target,
+    target: &ApplyTarget,
 ) -> Result<(Option<&'static str>, Vec<Setting>), String> {
     let name = spec.speed.name;
     let own = target.driver.and_then(|d| d.own);
@@ -531,7 +488,7 @@ fn speed_settings(
 
 /// The tunables in force that the policy does not have, where its governor is in force: as they are where nobody has chosen. A
 /// governor that is not in force begins with those.
-fn tunables(spec: &PolicySpec, target: &Target, (settings, lifts): Made<'_>) {
+fn tunables(spec: &PolicySpec, target: &ApplyTarget, (settings, lifts): Made<'_>) {
     let Some(now) = target.in_force.as_ref().filter(|now| now.speed.name == spec.speed.name) else { return };
     let own = changed(spec);
     for (param, value) in changed(now) {
@@ -586,7 +543,7 @@ type Made<'m> = (&'m mut Vec<Setting>, &'m mut Vec<String>);
 /// The policy's limits on the speed, and none of those that are in force and not its own.
 fn limits(
     spec: &PolicySpec,
-    target: &Target,
+    target: &ApplyTarget,
     before: Option<&PolicySpec>,
     (settings, lifts): Made<'_>,
 ) -> Result<(), String> {
@@ -621,7 +578,7 @@ fn limits(
 /// The policy's limit of power, or the machine's own in the place of a lower one that is in force and not the policy's.
 fn limit_of_power(
     spec: &PolicySpec,
-    target: &Target,
+    target: &ApplyTarget,
     before: Option<&PolicySpec>,
     (settings, lifts): Made<'_>,
 ) -> Result<(), String> {
@@ -647,7 +604,7 @@ fn speed_of(bound: Bound) -> units::Speed {
 }
 
 /// The C-states that the policy forbids, and those that are forbidden now and not by it.
-fn idle_states(spec: &PolicySpec, target: &Target, (settings, lifts): Made<'_>) -> Result<(), String> {
+fn idle_states(spec: &PolicySpec, target: &ApplyTarget, (settings, lifts): Made<'_>) -> Result<(), String> {
     let states = |spec: &PolicySpec| -> Result<Vec<String>, String> {
         match &spec.deepest {
             None => Ok(Vec::new()),
@@ -667,7 +624,7 @@ fn idle_states(spec: &PolicySpec, target: &Target, (settings, lifts): Made<'_>) 
 }
 
 /// The longest wake-up that the policy allows, or none where one is in force that it does not have.
-fn wake_ups(spec: &PolicySpec, target: &Target, (settings, lifts): Made<'_>) {
+fn wake_ups(spec: &PolicySpec, target: &ApplyTarget, (settings, lifts): Made<'_>) {
     let old = target.in_force.as_ref().and_then(|now| now.latency_ns);
     if let (None, Some(old)) = (spec.latency_ns, old) {
         lifts.push(format!("latency={}", crate::spec::latency_text(old)));
@@ -680,7 +637,7 @@ fn wake_ups(spec: &PolicySpec, target: &Target, (settings, lifts): Made<'_>) {
 /// The C-states beyond the deepest that is allowed.
 fn deeper_states<'a>(
     spec: &PolicySpec,
-    target: &'a Target,
+    target: &'a ApplyTarget,
 ) -> Result<impl Iterator<Item = &'a String> + use<'a>, String> {
     let found = match &spec.deepest {
         Some(Deepest::Name(name)) => target.idle_states.iter().position(|s| s.eq_ignore_ascii_case(name)),
@@ -707,7 +664,7 @@ fn nothing_of_linux(spec: &PolicySpec, system: &str) -> Result<(), String> {
     }
 }
 
-fn freebsd(spec: &PolicySpec, target: &Target) -> Result<Commands, String> {
+fn freebsd(spec: &PolicySpec, target: &ApplyTarget) -> Result<Commands, String> {
     nothing_of_linux(spec, "FreeBSD")?;
     let (daemon, mode) = match spec.speed.name {
         "performance" => ("powerd", "maximum"),
@@ -785,7 +742,7 @@ mod tests {
 
     fn on(machine: &str, system: System, policy: &str) -> Result<String, String> {
         let machine = library::machine(machine).expect("bundled");
-        apply_line(&PolicySpec::parse(policy).expect("a policy"), &Target::of(&machine, system))
+        apply_line(&PolicySpec::parse(policy).expect("a policy"), &ApplyTarget::of(&machine, system))
     }
     fn ok(line: &str) -> Result<String, String> {
         Ok(line.into())
@@ -880,7 +837,7 @@ mod tests {
             let model = library::machine(machine).expect("bundled");
             for system in [System::Linux, System::FreeBsd, System::OpenBsd] {
                 let usual = crate::defaults::default_policies(&model, Some(system));
-                let target = Target::of(&model, system);
+                let target = ApplyTarget::of(&model, system);
                 for line in usual.iter().filter_map(|policy| apply_line(policy, &target).ok()) {
                     assert!(is_ours(&line), "{line}");
                     made += 1;
@@ -920,7 +877,8 @@ mod tests {
     fn a_policy_is_settings() {
         let flags = |policy: &str, system| {
             let machine = library::machine("alderlake-p-laptop").expect("bundled");
-            let made = commands(&PolicySpec::parse(policy).expect("a policy"), &Target::of(&machine, system));
+            let made =
+                commands(&PolicySpec::parse(policy).expect("a policy"), &ApplyTarget::of(&machine, system));
             made.expect("it can be applied").settings().map(<[Setting]>::to_vec)
         };
         let settings = [Setting::DriverMode("passive".into()), Setting::Governor("schedutil".into())];
@@ -931,7 +889,7 @@ mod tests {
     /// `touch` is not run, however a C-state is called that did not come from a file of ours.
     #[test]
     fn a_state_of_any_name_is_one_argument() {
-        let mut target = Target::from(System::Linux);
+        let mut target = ApplyTarget::from(System::Linux);
         target.idle_states = ["C1", "C6=off; touch x #"].map(String::from).to_vec();
         let line = apply_line(&PolicySpec::parse("schedutil+cmax=C1").expect("a policy"), &target);
         assert_eq!(line, ok("wattwise set --governor schedutil --cstate 'C6=off; touch x #=off'"));
@@ -950,7 +908,7 @@ mod tests {
     fn limits_in_force_are_lifted_by_a_policy_without_them() {
         let mut machine = library::machine("alderlake-p-laptop").expect("bundled");
         machine.default_policy = "hwp:epp=102+max=30%+min=10%+noboost+cmax=C6".into();
-        let target = Target::of(&machine, System::Linux);
+        let target = ApplyTarget::of(&machine, System::Linux);
         let made = |policy: &str| {
             commands(&PolicySpec::parse(policy).expect("a policy"), &target).expect("it can be applied")
         };
@@ -979,7 +937,7 @@ mod tests {
         let mut machine = library::machine("alderlake-p-laptop").expect("bundled");
         machine.default_policy = "hwp:epp=102+power=15W".into();
         let own_w = machine.packages[0].limit.expect("it has one").long_w;
-        let target = Target::of(&machine, System::Linux);
+        let target = ApplyTarget::of(&machine, System::Linux);
         let made = |policy: &str| {
             commands(&PolicySpec::parse(policy).expect("a policy"), &target).expect("it can be applied")
         };
@@ -998,7 +956,7 @@ mod tests {
     fn wake_ups_and_tunables_are_lifted_by_a_policy_without_them() {
         let mut machine = library::machine("core-i5-2gen").expect("bundled");
         machine.default_policy = "ondemand:up=40,rate=150000+latency=20us".into();
-        let target = Target::of(&machine, System::Linux);
+        let target = ApplyTarget::of(&machine, System::Linux);
         let parse = |policy: &str| PolicySpec::parse(policy).expect("a policy");
         let made = |policy: &str| commands(&parse(policy), &target).expect("it can be applied");
         let bare = made("ondemand");
@@ -1061,7 +1019,7 @@ mod tests {
                 assert!(governor.as_deref().is_none_or(|g| STOCK.contains(&g)), "{machine}: {line:?}");
             }
         }
-        let target = Target::from(System::Linux);
+        let target = ApplyTarget::from(System::Linux);
         assert!(
             lacks("mine", false, &target) && lacks("mine", true, &target) && lacks("burst", false, &target)
         );
@@ -1075,9 +1033,10 @@ mod tests {
     #[test]
     fn a_kernel_has_the_governors_that_it_lists() {
         let machine = library::machine("core-i5-2gen").expect("bundled");
-        let mut target = Target::of(&machine, System::Linux);
-        let line =
-            |target: &Target, policy: &str| apply_line(&PolicySpec::parse(policy).expect("a policy"), target);
+        let mut target = ApplyTarget::of(&machine, System::Linux);
+        let line = |target: &ApplyTarget, policy: &str| {
+            apply_line(&PolicySpec::parse(policy).expect("a policy"), target)
+        };
         assert!(line(&target, "burst").is_err_and(|e| e.contains("wattwise's module cpufreq_burst")));
         target.governors = ["ondemand", "burst"].map(String::from).to_vec();
         assert_eq!(line(&target, "burst"), ok("wattwise set --governor burst"));

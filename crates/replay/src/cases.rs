@@ -1,7 +1,7 @@
 //! Workloads times machines: what is compared, one case each. Everything about a case that can be wrong is found before
 //! the first one runs.
 
-use crate::apply::Driver;
+use crate::driver::SpeedDriver;
 use crate::job::{fits, reference_policy};
 use crate::spec::{PolicyError, PolicySpec};
 use wattwise_model::machine::MachineModel;
@@ -73,13 +73,13 @@ impl<'w> Case<'w> {
 
 /// What decides what a policy's words mean on a machine.
 struct Here {
-    driver: Option<&'static Driver>,
+    driver: Option<&'static SpeedDriver>,
     in_force: PolicySpec,
 }
 
 impl Here {
     fn of(machine: &MachineModel) -> Result<Here, PolicyError> {
-        Ok(Here { driver: Driver::find(&machine.driver), in_force: reference_policy(machine)? })
+        Ok(Here { driver: SpeedDriver::find(&machine.driver), in_force: reference_policy(machine)? })
     }
 
     fn meant(&self, policy: &PolicySpec) -> Result<(PolicySpec, Option<String>), PolicyError> {

@@ -2,7 +2,7 @@
 //!
 //! All have the machine's own idle policy and placement, so that they differ in what is compared: the speed.
 
-use crate::apply::Driver;
+use crate::driver::SpeedDriver;
 use crate::spec::PolicySpec;
 use std::collections::BTreeSet;
 use wattwise_model::machine::MachineModel;
@@ -71,7 +71,7 @@ pub fn untouched(machine: &MachineModel) -> Option<PolicySpec> {
     if System::find(&machine.system) != Some(System::Linux) {
         return PolicySpec::parse(&machine.default_policy).ok();
     }
-    let driver = Driver::find(&machine.driver)?;
+    let driver = SpeedDriver::find(&machine.driver)?;
     // intel_pstate without HWP begins in passive mode.
     let own = driver.active.filter(|own| *own != "intel_pstate");
     let listed = |name: &&str| machine.governors.is_empty() || machine.governors.iter().any(|g| g == name);
@@ -87,7 +87,7 @@ pub fn standards(machine: &MachineModel) -> Vec<PolicySpec> {
 }
 
 fn linux(machine: &MachineModel, texts: &mut Vec<String>) {
-    let driver = Driver::find(&machine.driver);
+    let driver = SpeedDriver::find(&machine.driver);
     let boosts = machine.kinds.iter().any(|k| k.base_khz < k.levels[0].khz);
     let mut lowest = String::new();
     if let Some(own) = driver.and_then(|d| d.active) {
@@ -119,7 +119,8 @@ fn linux(machine: &MachineModel, texts: &mut Vec<String>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::apply::{NO_DRIVER, Target, apply_line};
+    use crate::apply::{ApplyTarget, apply_line};
+    use crate::driver::NO_DRIVER;
     use crate::library;
     use wattwise_model::machine::builtin;
 
@@ -172,7 +173,7 @@ mod tests {
         let lines: Vec<String> = policies
             .iter()
             .filter(|p| p.speed.name == "amd-pstate-epp")
-            .map(|p| apply_line(p, &Target::of(&machine, System::Linux)).expect("it can be applied"))
+            .map(|p| apply_line(p, &ApplyTarget::of(&machine, System::Linux)).expect("it can be applied"))
             .collect();
         let set = "wattwise set --governor powersave --epp ";
         assert_eq!(
@@ -211,7 +212,7 @@ mod tests {
             let own = System::find(&machine.system).expect("known");
             for p in default_policies(&machine, Some(own)) {
                 assert!(p.idle.is_none() && p.placement.is_none() && p.cores.is_none(), "{}", p.text);
-                let line = apply_line(&p, &Target::of(&machine, own));
+                let line = apply_line(&p, &ApplyTarget::of(&machine, own));
                 assert!(line.is_ok() || machine.driver == NO_DRIVER, "{name}: {}: {line:?}", p.text);
             }
         }

@@ -1,7 +1,7 @@
 //! A job: one workload on one machine under several policies, and the simulation of each.
 
 use crate::spec::{PolicyError, PolicySpec};
-use wattwise_figure::{Budget, Part};
+use wattwise_figure::{Budget, BudgetPart};
 use wattwise_model::machine::MachineModel;
 use wattwise_model::workload::Workload;
 use wattwise_policy::chosen::IdleSpec;
@@ -121,7 +121,7 @@ pub fn simulate_watched<'a>(
     setup.load_phase_ns = with.load_phase_ns;
     setup.background_shift_ns = with.background_shift_ns;
     let mut simulation = Simulation::new(setup);
-    simulation.limit_events(job.budget.most(Part::Events));
+    simulation.limit_events(job.budget.most(BudgetPart::Events));
     simulation
 }
 
@@ -141,6 +141,6 @@ pub fn place(policy: &PolicySpec, setup: &mut Setup<'_, '_>) {
 
 /// Virtual time after which work counts as endless: two hundred times its span and two hours, or the budget.
 pub fn limit_ns(job: &ReplayJob<'_>, workload: &Workload) -> u64 {
-    let budget = job.budget.most(Part::Simulated).saturating_mul(1_000_000_000);
+    let budget = job.budget.most(BudgetPart::Simulated).saturating_mul(1_000_000_000);
     workload.span_ns.saturating_mul(200).saturating_add(7_200_000_000_000).min(budget)
 }

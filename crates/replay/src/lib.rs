@@ -8,6 +8,7 @@ pub mod apply;
 pub mod bursts;
 pub mod cases;
 pub mod defaults;
+pub mod driver;
 pub mod export;
 pub mod job;
 pub mod library;

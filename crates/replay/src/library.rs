@@ -1,6 +1,6 @@
 //! What wattwise brings along, and how a name on the command line becomes a machine or a workload.
 
-use crate::apply::{self, Driver};
+use crate::driver::{DRIVERS, SpeedDriver};
 use crate::job::{fits, reference_policy};
 use crate::spec::PolicySpec;
 use std::borrow::Cow;
@@ -126,7 +126,7 @@ macro_rules! recorded {
 
 /// Recordings that were looked at while wattwise was made: its rules and defaults may suit them better than others.
 const DEVELOPMENT: &[Recorded] = recorded! {
-    "build": "a C library (zstd) compiled by make -j2 on a 2-CPU cloud guest, 4 s",
+    "build": "a C library (zstd) compiled by make -j2 on a 2-CPU cloud guest",
     "python-loop": "a python loop of 100 000 iterations, started eight times on a machine at rest (study 000's job), 7 s",
     "cyclictest": "cyclictest --policy=other -t 30 -i 200 (study 002's first test), 2 s, timer starts included",
     "tbench": "tbench with one client on loopback (study 002's second test), 1 s",
@@ -242,8 +242,8 @@ fn known(machine: MachineModel, given: &str) -> Result<MachineModel, LibraryErro
         return fail("system", problem);
     }
     let driver = &machine.driver;
-    if !driver.is_empty() && Driver::find(driver).is_none() {
-        let words = || apply::DRIVERS.iter().map(|d| d.name);
+    if !driver.is_empty() && SpeedDriver::find(driver).is_none() {
+        let words = || DRIVERS.iter().map(|d| d.name);
         let all: Vec<&str> = words().collect();
         let problem = format!("'{driver}': expected {}{}", all.join(", "), suggest(driver, words()));
         return fail("driver", problem);

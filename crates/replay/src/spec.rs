@@ -28,7 +28,7 @@ use wattwise_policy::{
 };
 use wattwise_sim::placement::{self, Placement};
 
-use crate::apply::Driver;
+use crate::driver::SpeedDriver;
 pub use crate::scan::expand;
 
 /// A chosen set of policies.
@@ -199,9 +199,22 @@ impl PolicyError {
     }
 }
 
-/// Words for placements, with what each names and a line of help.
-pub fn placements() -> impl Iterator<Item = (&'static str, &'static Placement, &'static str)> {
-    placement::ALL.iter().flat_map(|p| p.words().map(|(word, help)| (word, *p, help)))
+/// A word for a placement.
+#[derive(Clone, Copy)]
+pub struct PlacementWord {
+    /// The word.
+    pub word: &'static str,
+    /// What it names.
+    pub placement: &'static Placement,
+    /// A line of help.
+    pub help: &'static str,
+}
+
+/// Words for placements.
+pub fn placements() -> impl Iterator<Item = PlacementWord> {
+    let words =
+        |p: &'static Placement| p.words().map(move |(word, help)| PlacementWord { word, placement: p, help });
+    placement::ALL.iter().copied().flat_map(words)
 }
 
 /// The word before a part's parameters.
@@ -337,7 +350,7 @@ impl PolicySpec {
     /// `current` where it is not known what is in force.
     pub fn in_place(
         &self,
-        driver: Option<&Driver>,
+        driver: Option<&SpeedDriver>,
         in_force: Option<&PolicySpec>,
     ) -> Result<(PolicySpec, Option<String>), PolicyError> {
         if self.speed.name == CURRENT.name {

@@ -11,7 +11,7 @@ use wattwise_model::machine::MachineModel;
 use wattwise_model::workload::{
     Dist, ForegroundOrigin, Op, Pattern, Program, Role, ScriptPosition, Step, Task, TaskId, Workload,
 };
-use wattwise_replay::export::{Counts, Ftrace, Perfetto};
+use wattwise_replay::export::{ExportCounts, Ftrace, Perfetto};
 use wattwise_sim::outcome::Outcome;
 use wattwise_sim::{Event, Setup, Simulation, Waker, Watcher};
 use wattwise_trace::{ImportOptions, Source, import};
@@ -185,7 +185,7 @@ fn a_perfetto_trace_counts_what_it_was_told() {
     let (m, work) = (bursts_machine(), bursts(6, 1));
     let mut bytes = Vec::new();
     let mut trace = Perfetto::new(&mut bytes);
-    let mut expected = Counts::default();
+    let mut expected = ExportCounts::default();
     for speed in ["performance", "ondemand"] {
         let mut one = trace.replay(speed, &m, &work);
         let (outcome, told) = replay(&m, &work, speed, &mut one);
@@ -205,7 +205,7 @@ fn a_perfetto_trace_counts_what_it_was_told() {
     }
     let counts = trace.finish().unwrap();
     assert!(counts.powers + 2 >= expected.powers, "{counts:?} {expected:?}");
-    assert_eq!(Counts { powers: 0, ..counts }, Counts { powers: 0, ..expected });
+    assert_eq!(ExportCounts { powers: 0, ..counts }, ExportCounts { powers: 0, ..expected });
     assert!(bytes.len() > 1000);
 }
 

@@ -2,19 +2,19 @@
 
 use wattwise_figure::shell;
 use wattwise_figure::verdict::Verdict;
-use wattwise_live::ab::log::Read;
+use wattwise_live::ab::log::AbRead;
 use wattwise_live::ab::result::{Comparison, Judged, Judgement, MeanSd};
-use wattwise_page::{Axis, Plot, Point, Series, Shape};
+use wattwise_page::{Axis, LineShape, Plot, Point, Series};
 use wattwise_page::{Section, Table, Whisker, Whiskers, page};
 
 /// One HTML file.
-pub fn ab_html(read: &Read, r: &Judgement) -> String {
+pub fn ab_html(read: &AbRead, r: &Judgement) -> String {
     let names: Vec<&str> = r.arms.iter().map(|a| a.name.as_str()).collect();
     page("ab", &names.join(" against "), &ab_sections(read, r))
 }
 
 /// What goes on the page.
-pub fn ab_sections(read: &Read, r: &Judgement) -> Vec<Section> {
+pub fn ab_sections(read: &AbRead, r: &Judgement) -> Vec<Section> {
     let mut sections = Vec::new();
     let mut words: Vec<String> =
         r.comparisons.iter().filter_map(|c| c.verdicts.first()).map(|v| v.words.clone()).collect();
@@ -106,7 +106,7 @@ fn pairs(r: &Judgement, c: &Comparison, v: &Judged) -> Section {
         v.pairs.iter().enumerate().map(|(at, (a, b))| (at as f64 + 1.0, percent(b / a)).into()).collect();
     let across = |name: &str, y: f64| Series {
         name: name.to_owned(),
-        shape: Shape::Line,
+        shape: LineShape::Line,
         points: vec![(1.0, y).into(), (v.pairs.len() as f64, y).into()],
     };
     Section::Steps(Plot {
@@ -114,7 +114,7 @@ fn pairs(r: &Judgement, c: &Comparison, v: &Judged) -> Section {
         x: Axis { name: "pair".to_owned(), ..Axis::default() },
         y: Axis { name: "change".to_owned(), unit: "%".to_owned(), ..Axis::default() },
         series: vec![
-            Series { name: "pairs".to_owned(), shape: Shape::Points, points },
+            Series { name: "pairs".to_owned(), shape: LineShape::Points, points },
             across("mean", percent(v.verdict.ratio)),
             across("interval, low", percent(v.verdict.low)),
             across("interval, high", percent(v.verdict.high)),
@@ -128,7 +128,7 @@ fn drift(r: &Judgement) -> Option<Section> {
     let first = r.comparisons.first()?.verdicts.first()?;
     let series = |name: &str, values: Vec<f64>| Series {
         name: name.to_owned(),
-        shape: Shape::Line,
+        shape: LineShape::Line,
         points: values.into_iter().enumerate().map(|(at, y)| Point::from((at as f64 + 1.0, y))).collect(),
     };
     let mut all = vec![series(&r.arms[0].name, first.pairs.iter().map(|p| p.0).collect())];
@@ -147,7 +147,7 @@ fn drift(r: &Judgement) -> Option<Section> {
     }))
 }
 
-fn setup(read: &Read, r: &Judgement) -> Section {
+fn setup(read: &AbRead, r: &Judgement) -> Section {
     let h = &read.header;
     let row = |name: &str, value: String| vec![name.to_owned(), value];
     let mut rows = vec![row("Machine", r.machine.clone()), row("Energy", r.energy.clone())];

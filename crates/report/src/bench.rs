@@ -6,7 +6,7 @@ use wattwise_live::bench::throughput::Throughput;
 use wattwise_live::bench::transition::{Matrix, Pair};
 use wattwise_live::bench::wake::{WakeLatency, WakeUps};
 use wattwise_live::run::Measured;
-use wattwise_page::{Axis, Plot, Point, Series, Shape};
+use wattwise_page::{Axis, LineShape, Plot, Point, Series};
 use wattwise_page::{Heatmap, Section, Table};
 
 fn mhz(khz: u64) -> String {
@@ -92,7 +92,15 @@ pub fn throughput_sections(t: &Throughput) -> Vec<Section> {
     };
     let mut sections = vec![Section::Text {
         title: "Measured".to_owned(),
-        body: format!("{}\n\n{} on {}. Energy {}.", verdict, shell::line(&t.command), t.machine, t.energy),
+        body: format!(
+            "{}\n\n{} on {}. Energy {}.{}{}",
+            verdict,
+            shell::line(&t.command),
+            t.machine,
+            t.energy,
+            t.link.as_ref().map_or(String::new(), |link| format!(" Link: {link}.")),
+            t.emulated.as_ref().map_or(String::new(), |how| format!(" Speeds are emulated: {how}."))
+        ),
     }];
     let point = |l: &wattwise_live::bench::throughput::Level| {
         let s = l.figure?;
@@ -110,7 +118,7 @@ pub fn throughput_sections(t: &Throughput) -> Vec<Section> {
             },
             series: vec![Series {
                 name: "mean, with standard deviation".to_owned(),
-                shape: Shape::Line,
+                shape: LineShape::Line,
                 points,
             }],
             note: String::new(),
@@ -118,25 +126,22 @@ pub fn throughput_sections(t: &Throughput) -> Vec<Section> {
     }
     let cell = |v: Option<f64>, d: usize| v.map_or("–".to_owned(), |v| format!("{v:.d$}"));
     let row = |l: &wattwise_live::bench::throughput::Level| {
-        vec![
-            speed(l.khz),
-            cell(l.figure.map(|f| f.mean), 2),
-            cell(l.figure.map(|f| f.sd), 2),
-            cell(l.cpu_percent, 1),
-            cell(l.joules, 2),
-            l.trials.len().to_string(),
-        ]
+        let mut row = vec![speed(l.khz), cell(l.figure.map(|f| f.mean), 2), cell(l.figure.map(|f| f.sd), 2)];
+        let printed = |at: usize| l.printed.get(at).copied().flatten().map(|f| f.mean);
+        row.extend((0..t.printed.len()).map(|at| cell(printed(at), 2)));
+        row.extend([cell(l.cpu_percent, 1), cell(l.joules, 2), l.trials.len().to_string()]);
+        row
     };
+    let mut head = vec![
+        "Speed".to_owned(),
+        format!("Mean, {}", if t.unit.is_empty() { "figure" } else { &t.unit }),
+        "Sd".to_owned(),
+    ];
+    head.extend(t.printed.iter().cloned());
+    head.extend(["CPU, %", "Energy, J", "Runs"].map(str::to_owned));
     sections.push(Section::Table(Table {
         title: "By speed".to_owned(),
-        head: vec![
-            "Speed".to_owned(),
-            format!("Mean, {}", if t.unit.is_empty() { "figure" } else { &t.unit }),
-            "Sd".to_owned(),
-            "CPU, %".to_owned(),
-            "Energy, J".to_owned(),
-            "Runs".to_owned(),
-        ],
+        head,
         rows: t.levels.iter().map(row).collect(),
         note: "CPU is the busy share of all CPUs, the command and others together.".to_owned(),
     }));

@@ -3,7 +3,7 @@
 use wattwise_lockbench::judge::Cell;
 use wattwise_lockbench::section::Section as Length;
 use wattwise_lockbench::{Bench, Place};
-use wattwise_page::{Axis, Plot, Point, Scale, Section, Series, Shape, Table};
+use wattwise_page::{Axis, AxisScale, LineShape, Plot, Point, Section, Series, Table};
 
 /// What each chart shows: name, unit, value.
 type Chart = (&'static str, &'static str, fn(&Cell) -> Option<f64>);
@@ -73,7 +73,9 @@ fn chart(
         let point = Point { x: cell.place.threads as f64, y, error };
         match series.iter_mut().find(|s| s.name == cell.lock) {
             Some(s) => s.points.push(point),
-            None => series.push(Series { name: cell.lock.clone(), shape: Shape::Line, points: vec![point] }),
+            None => {
+                series.push(Series { name: cell.lock.clone(), shape: LineShape::Line, points: vec![point] })
+            }
         }
     }
     if series.is_empty() {
@@ -82,7 +84,7 @@ fn chart(
     let values = || series.iter().flat_map(|s| &s.points).map(|p| p.y);
     let (least, most) = values().fold((f64::INFINITY, 0.0), |(l, m): (f64, f64), v| (l.min(v), m.max(v)));
     // A collapse of a hundredfold is a flat line on an even scale.
-    let scale = if least > 0.0 && most > 30.0 * least { Scale::Log } else { Scale::Linear };
+    let scale = if least > 0.0 && most > 30.0 * least { AxisScale::Log } else { AxisScale::Linear };
     Some(Section::Steps(Plot {
         title: title.to_owned(),
         x: Axis { name: "threads".into(), whole: true, ..Axis::default() },

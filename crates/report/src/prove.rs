@@ -1,21 +1,21 @@
 //! The page of a proof: the sentence, energy by scope, service, pair by pair, what was left out, what went in.
 
 use wattwise_live::prove::block::pairs;
-use wattwise_live::prove::log::Read;
+use wattwise_live::prove::log::ProofRead;
 use wattwise_live::prove::result::Proof;
 use wattwise_live::prove::say;
-use wattwise_page::{Axis, Plot, Section, Series, Shape, Table, Whisker, Whiskers, page};
+use wattwise_page::{Axis, LineShape, Plot, Section, Series, Table, Whisker, Whiskers, page};
 
 /// Points of a curve at most: a month of pairs is more than a screen has columns.
 const MOST_POINTS: usize = 2000;
 
 /// One HTML file.
-pub fn prove_html(read: &Read, p: &Proof) -> String {
+pub fn prove_html(read: &ProofRead, p: &Proof) -> String {
     page("prove", &format!("{} against {}", p.sides[1].name, p.sides[0].name), &prove_sections(Some(read), p))
 }
 
 /// What goes on the page; without the log there are no pairs to draw.
-pub fn prove_sections(read: Option<&Read>, p: &Proof) -> Vec<Section> {
+pub fn prove_sections(read: Option<&ProofRead>, p: &Proof) -> Vec<Section> {
     let mut words = vec![p.words.clone(), format!("Saved: {}.", p.line)];
     words
         .extend(p.predicted.as_ref().map(|predicted| format!("Prediction: {}.", say::checked(predicted, p))));
@@ -47,7 +47,7 @@ fn changes(p: &Proof) -> Option<Section> {
     rows.extend(p.headline.map(|f| of("the figure", (f.ratio, f.low, f.high))));
     let v = &p.outcome.unadjusted;
     rows.extend(v.is_told().then(|| of("as measured", (v.ratio, v.low, v.high))));
-    rows.extend(p.outcome.at_any_time.map(|all| of("at any time", all)));
+    rows.extend(p.outcome.at_any_time.map(|all| of("at any time", all.into())));
     rows.extend(p.predicted.as_ref().and_then(|q| Some(of("predicted", (q.ratio, q.low?, q.high?)))));
     let scopes = p.scopes.iter().filter(|s| s.verdict.is_told());
     rows.extend(scopes.map(|s| of(&s.what, (s.verdict.ratio, s.verdict.low, s.verdict.high))));
@@ -103,7 +103,7 @@ fn side_by_side(p: &Proof) -> Section {
 }
 
 /// How the mean went as the pairs came in.
-fn running(read: &Read) -> Option<Section> {
+fn running(read: &ProofRead) -> Option<Section> {
     let sorted = pairs(&read.blocks, read.header.block_s);
     let ln: Vec<f64> =
         sorted.counted.iter().filter_map(|p| Some((p.b.watts()? / p.a.watts()?).ln())).collect();
@@ -123,7 +123,7 @@ fn running(read: &Read) -> Option<Section> {
         title: "The mean as pairs came in".to_owned(),
         x: Axis { name: "pair".to_owned(), ..Axis::default() },
         y: Axis { name: "change".to_owned(), unit: "%".to_owned(), ..Axis::default() },
-        series: vec![Series { name: "mean so far".to_owned(), shape: Shape::Line, points }],
+        series: vec![Series { name: "mean so far".to_owned(), shape: LineShape::Line, points }],
         note: "As measured. A mean that still wanders is not known to less than it wanders.".to_owned(),
     }))
 }
@@ -137,7 +137,7 @@ fn weeks(p: &Proof) -> Section {
     })
 }
 
-fn setup(read: Option<&Read>, p: &Proof) -> Section {
+fn setup(read: Option<&ProofRead>, p: &Proof) -> Section {
     let row = |name: &str, value: String| vec![name.to_owned(), value];
     let mut rows = vec![
         row("Machine", p.machine.clone()),

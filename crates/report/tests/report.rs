@@ -65,16 +65,19 @@ fn the_headline_says_why_a_tied_policy_is_recommended() {
         kind.split_once('<').unwrap().0.to_owned()
     };
     let because = |preferred: Preferred| move |c: &mut Comparison| c.answer.preferred = Some(preferred);
-    assert!(headline(&because(Preferred::Leads)).ends_with("recommended: the lowest energy of them"));
+    assert!(headline(&because(Preferred::Leads)).ends_with("this one uses the least energy"));
     let costs_more = |c: &mut Comparison| {
         because(Preferred::Leads)(c);
         c.results[3].uncertain.energy_ratio.median = 0.915;
     };
-    assert!(!headline(&costs_more).contains("lowest"), "{}", headline(&costs_more));
-    assert!(headline(&because(Preferred::Faster)).ends_with("as good as the best of them, and faster"));
+    assert!(!headline(&costs_more).contains("least energy"), "{}", headline(&costs_more));
+    assert!(
+        headline(&because(Preferred::Faster))
+            .ends_with("this one is as good as the best of them, and faster")
+    );
     assert!(headline(&because(Preferred::ChangesLess)).ends_with("with fewer changes"));
     let read_again = headline(&|_| {});
-    assert!(read_again.starts_with("No clear difference between ") && !read_again.contains("recommended"));
+    assert!(read_again.starts_with("No clear difference between ") && !read_again.contains("this one"));
 }
 
 /// A figure of fewer replicas says of how many, and the heading of what is out does not claim a time.
@@ -87,12 +90,30 @@ fn rows_that_were_left_early_say_so() {
         comparison.results[at].raced_out_after = Some(after);
     }
     let html = compare_html(&comparison, &details, support::COMMAND);
-    assert!(html.contains("replicas (16 or 4 where a policy was left early)"));
+    assert!(html.contains("replicas (16 or 4 where a policy was dropped early)"));
     // Once in the chart of intervals, once in the table.
     for after in [4, 16] {
         assert_eq!(html.matches(&format!("<span class=\"tag left\">{after} replicas</span>")).count(), 2);
     }
     assert!(html.contains("Not within the time limit (10\u{a0}%) in 95\u{a0}% of the replicas"));
+}
+
+/// Energy over a longer time is not compared, so the least of it leads no bars, and says that it is of a longer time.
+#[test]
+fn what_ran_longer_comes_last_among_the_bars() {
+    let (mut comparison, details) = support::usual();
+    let least = comparison.results.iter().map(|r| r.window_energy_j).fold(f64::INFINITY, f64::min);
+    for r in &mut comparison.results {
+        r.over_own_time = false;
+    }
+    let longer = &mut comparison.results[1];
+    (longer.over_own_time, longer.window_energy_j) = (true, least / 2.0);
+    let name = format!("<span class=\"policy\">{}</span><b>", longer.policy);
+    let html = compare_html(&comparison, &details, support::COMMAND);
+    let energy = html.split_once("id=\"energy-h\"").unwrap().1.split_once("id=\"time-h\"").unwrap().0;
+    let last = energy.rsplit_once("<div class=\"name\">").unwrap().1;
+    assert!(last.starts_with(&name) && last.contains(" over a longer time</b>"), "{}", &last[..200]);
+    assert_eq!(energy.matches("over a longer time</b>").count(), 1);
 }
 
 /// Gaps of single events are told with their number; the alarm is for what may change the answer.

@@ -11,7 +11,7 @@ mod support;
 use std::path::PathBuf;
 
 use browser::{Browser, Page, View};
-use wattwise_page::{Axis, Bars, Heatmap, Plot, Point, Scale, Section, Series, Shape, Table, page};
+use wattwise_page::{Axis, AxisScale, Bars, Heatmap, LineShape, Plot, Point, Section, Series, Table, page};
 use wattwise_report::compare_html;
 
 const DESKTOP: View = View { width: 1280, height: 900, dark: false };
@@ -235,7 +235,7 @@ fn plot() -> Plot {
                 Point {
                     x: f64::from(i) * 0.5,
                     y,
-                    error: (shape == Shape::Points).then_some((y * 0.9, y * 1.15)),
+                    error: (shape == LineShape::Points).then_some((y * 0.9, y * 1.15)),
                 }
             })
             .collect(),
@@ -248,12 +248,12 @@ fn plot() -> Plot {
     };
     Plot {
         title: "Speed over time (synthetic)".to_owned(),
-        x: axis("time", "s", Scale::Linear),
-        y: axis("speed", "Hz", Scale::Linear),
+        x: axis("time", "s", AxisScale::Linear),
+        y: axis("speed", "Hz", AxisScale::Linear),
         series: vec![
-            curve("set", Shape::Step, 3e8),
-            curve("asked for", Shape::Line, 3.1e8),
-            curve("published", Shape::Points, 2.9e8),
+            curve("set", LineShape::Step, 3e8),
+            curve("asked for", LineShape::Line, 3.1e8),
+            curve("published", LineShape::Points, 2.9e8),
         ],
         note: "Made up for the test.".to_owned(),
     }

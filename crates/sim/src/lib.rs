@@ -43,8 +43,9 @@ mod tasks;
 pub use platform::{core_powers, platform};
 pub use record::{Event, Waker, Watcher, Why};
 pub use sched::placement::{self, Placement};
-pub use setup::{IdleWork, Interrupt, MakeIdle, Setup};
+pub use setup::{IdleWork, MakeIdle, Setup};
 pub use simulation::{RunError, Simulation};
+pub use tasks::Interrupt;
 
 /// "No task", "no CPU".
 const NONE: u32 = u32::MAX;

@@ -1,7 +1,7 @@
 //! What a policy may know of a machine before it runs.
 
 use wattwise_model::machine::{Autonomous, CState, Cpu, Domain, MachineModel};
-use wattwise_policy::cores::Place;
+use wattwise_policy::cores::CpuPlace;
 use wattwise_policy::{Autonomy, CorePower, DomainInfo, Draw, IdleState, Khz, Level, Platform};
 
 /// What a speed policy may know of a machine before it runs.
@@ -63,19 +63,19 @@ pub fn core_powers(machine: &MachineModel) -> Vec<CorePower> {
         let rate = top.cycles_per_ns * kind.ipc;
         let share = |table: &[f64]| table.get(threads - 1).or(table.last()).copied().unwrap_or(1.0);
         let watts = |s: &CState| s.watts.first().copied().unwrap_or(0.0);
-        let ends = kind.idle.first().zip(kind.idle.last());
+        let ends = kind.halted().zip(kind.idle.last());
         // Within a tenth of what there is to save.
         let frugal = ends.map_or(0.0, |(shallow, deep)| watts(deep) + (watts(shallow) - watts(deep)) * 0.1);
         let idle = |s: Option<&CState>| s.map_or(0, |s| milli(watts(s)));
         CorePower {
-            place: Place { core: c.core, package: c.package },
+            place: CpuPlace { core: c.core, package: c.package },
             deep_stay_ns: kind.idle.iter().find(|s| watts(s) <= frugal).map_or(0, |s| s.target_ns),
             draw: Some(Draw {
                 rate: milli(rate),
                 rate_all: milli(rate * threads as f64 * share(&kind.smt_throughput)),
                 busy_mw: milli(top.busy_w),
                 busy_all_mw: milli(top.busy_w * share(&kind.smt_power)),
-                shallow_mw: idle(kind.idle.first()),
+                shallow_mw: idle(kind.halted()),
                 deep_mw: idle(kind.idle.last()),
                 package_saves_mw: package.idle.last().map_or(0, |s| milli(package.uncore_w - s.watts)),
             }),
@@ -86,6 +86,11 @@ pub fn core_powers(machine: &MachineModel) -> Vec<CorePower> {
 
 /// The C-states of each kind of core as idle policies see them.
 pub(crate) fn idle_tables(machine: &MachineModel) -> Vec<Vec<IdleState>> {
-    let state = |s: &CState| IdleState { exit_ns: s.latency_ns, target_ns: s.target_ns, enabled: true };
+    let state = |s: &CState| IdleState {
+        exit_ns: s.latency_ns,
+        target_ns: s.target_ns,
+        enabled: true,
+        polls: s.polls(),
+    };
     machine.kinds.iter().map(|k| k.idle.iter().map(state).collect()).collect()
 }

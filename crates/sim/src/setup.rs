@@ -2,7 +2,7 @@
 
 use crate::record::Watcher;
 use crate::sched::placement::{self, Placement};
-use crate::tasks::Replaying;
+use crate::tasks::{Interrupt, Replaying};
 use wattwise_model::machine::MachineModel;
 use wattwise_model::workload::Workload;
 use wattwise_policy::{CorePolicy, IdlePolicy, IdleState, PowerSource, SpeedPolicy};
@@ -64,19 +64,6 @@ pub struct IdleWork {
     pub enter_ns: u64,
     /// After it has been left.
     pub leave_ns: u64,
-}
-
-/// An interrupt from outside the workload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Interrupt {
-    /// Time since the work's start, in ns.
-    pub at_ns: u64,
-    /// The CPU.
-    pub cpu: u16,
-    /// What it takes at the highest speed, in ns.
-    pub ns: u64,
-    /// A kernel thread bound to the CPU does it: to the scheduler an idle CPU is busy meanwhile.
-    pub thread: bool,
 }
 
 impl<'a, 'i> Setup<'a, 'i> {

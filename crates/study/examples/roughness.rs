@@ -51,7 +51,7 @@ fn told(r: Roughness) -> String {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let tables = bundled::tables()?;
-    let Scored { compared, .. } = score(&tables, Effort { quick: false }, &|_| {});
+    let Scored { compared, .. } = score(&tables, Effort::default(), &|_| {});
     if let Some(path) = std::env::args().nth(1) {
         let mut csv = String::from("table,machine,kind,measured,predicted,low,high,spread\n");
         for (table, found) in tables.iter().zip(&compared) {

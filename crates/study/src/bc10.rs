@@ -10,10 +10,12 @@
 //! machine `omap3530` under `userspace` at each speed, so that the figures are the engine's and not only the formula's.
 //! Nothing limits the throughput: 550 and 600 MHz, at which it was measured to *fall*, are predicted too fast, and stay so.
 
-use crate::printed::{Cause, List, Ours};
-use crate::{Basis, Bench, Figure, Study, StudyError, beside, figure_table, open, table};
+mod left_open;
+
+use crate::printed::{List, MissCause, OurFigures};
+use crate::{Basis, Figure, Study, StudyBench, StudyError, beside, figure_table, open, table};
 use wattwise_model::workload::{Dist, Pattern, Program, Step, Task, Workload};
-use wattwise_page::{Axis, Plot, Point, Section, Series, Shape};
+use wattwise_page::{Axis, LineShape, Plot, Point, Section, Series};
 
 const PRINTED: &str = include_str!("../../../studies/figures/bc10.csv");
 
@@ -72,30 +74,30 @@ fn stream(cost: PerMegabit, mbps: Option<f64>) -> Workload {
 }
 
 /// What a policy gives: Mb/s and W.
-pub(crate) struct Seen {
+pub(crate) struct Bc10Seen {
     pub(crate) mbps: f64,
     pub(crate) watts: f64,
 }
 
 /// A stream that has all of the CPU.
-pub(crate) fn see(bench: &Bench, cost: PerMegabit, policy: &str) -> Result<Seen, StudyError> {
+pub(crate) fn see(bench: &StudyBench, cost: PerMegabit, policy: &str) -> Result<Bc10Seen, StudyError> {
     see_stream(bench, cost, policy, None)
 }
 
 /// A stream, paced or not.
 pub(crate) fn see_stream(
-    bench: &Bench,
+    bench: &StudyBench,
     cost: PerMegabit,
     policy: &str,
     mbps: Option<f64>,
-) -> Result<Seen, StudyError> {
+) -> Result<Bc10Seen, StudyError> {
     let work = stream(cost, mbps);
     let mut sim = bench.simulation(&work, policy, |s| s.initial_khz = KHZ)?;
     let from = sim.run_until(SPAN_NS / 10);
     let to = sim.run_until(SPAN_NS);
     let seconds = (to.elapsed_ns - from.elapsed_ns) as f64 * 1e-9;
     // The engine counts the cycles of the part that goes with the clock.
-    Ok(Seen {
+    Ok(Bc10Seen {
         mbps: (to.cycles - from.cycles) / (cost.cycles_m * 1e6) / seconds,
         watts: (to.energy.total_j() - from.energy.total_j()) / seconds,
     })
@@ -106,12 +108,12 @@ pub(crate) fn see_stream(
 /// # Errors
 /// When the machine model is missing.
 pub fn run() -> Result<Study, StudyError> {
-    let bench = Bench::new("omap3530")?;
+    let bench = StudyBench::new("omap3530")?;
     let list = List::read("003", PRINTED);
     let known = |mhz: u32, column: &str| list.published(&format!("{mhz}:{column}")).unwrap_or(f64::NAN);
     let point = |mhz: u32| (f64::from(mhz), known(mhz, "mbps"));
     let cost = PerMegabit::fit(point(125), point(250));
-    let mut ours = Ours::default();
+    let mut ours = OurFigures::default();
     let mut results = Vec::new();
     for mhz in MHZ {
         let seen = see(&bench, cost, &format!("userspace:khz={}", mhz * 1000))?;
@@ -130,7 +132,7 @@ pub fn run() -> Result<Study, StudyError> {
     listings(&mut ours, &bench);
     governors(&bench, cost, &mut results)?;
     let causes = causes(&ours, &known);
-    let open = open::bc10::questions(&bench, &|mhz| known(mhz, "mbps"))?;
+    let open = left_open::questions(&bench, &|mhz| known(mhz, "mbps"))?;
     let (figures, score) = beside(&list, &ours, &causes, &ORDERS);
     let fitted = fitted(cost);
     let differences: Vec<String> = causes.iter().map(|c| c.text.clone()).collect();
@@ -150,6 +152,7 @@ pub fn run() -> Result<Study, StudyError> {
         score,
         results,
         tables: Vec::new(),
+        charts: Vec::new(),
         fitted,
         differences,
         open,
@@ -168,8 +171,8 @@ fn result(what: String, unit: &'static str, published: Option<f64>, modelled: f6
 }
 
 /// CPU shares, round trip and BogoMIPS, each by a rule with what one or two speeds say.
-fn beside_throughput(ours: &mut Ours, known: &dyn Fn(u32, &str) -> f64) {
-    let mbps = |ours: &Ours, mhz: u32| ours.get(&format!("{mhz}:mbps")).unwrap_or(f64::NAN);
+fn beside_throughput(ours: &mut OurFigures, known: &dyn Fn(u32, &str) -> f64) {
+    let mbps = |ours: &OurFigures, mhz: u32| ours.get(&format!("{mhz}:mbps")).unwrap_or(f64::NAN);
     // A round trip waits for the link and for a reply that takes cycles.
     let (slow, next) = (known(125, "rtt"), known(250, "rtt"));
     let ms_mhz = (slow - next) / (1.0 / 125.0 - 1.0 / 250.0);
@@ -188,7 +191,7 @@ fn beside_throughput(ours: &mut Ours, known: &dyn Fn(u32, &str) -> f64) {
 }
 
 /// What `cpufreq-info` lists: the machine's own figures.
-fn listings(ours: &mut Ours, bench: &Bench) {
+fn listings(ours: &mut OurFigures, bench: &StudyBench) {
     let levels = &bench.machine.kinds[0].levels;
     for level in levels {
         let mhz = level.khz / 1000;
@@ -199,7 +202,7 @@ fn listings(ours: &mut Ours, bench: &Bench) {
 }
 
 /// What the author left open: what `ondemand` makes of the stream, beside the ends.
-fn governors(bench: &Bench, cost: PerMegabit, results: &mut Vec<Figure>) -> Result<(), StudyError> {
+fn governors(bench: &StudyBench, cost: PerMegabit, results: &mut Vec<Figure>) -> Result<(), StudyError> {
     for policy in ["performance", "ondemand", "conservative", "powersave"] {
         let seen = see(bench, cost, policy)?;
         results.push(result(format!("throughput under {policy}"), "Mb/s", None, seen.mbps, Basis::Predicted));
@@ -235,7 +238,7 @@ fn fitted(cost: PerMegabit) -> Vec<String> {
 const FALLING: [u32; 2] = [550, 600];
 
 /// Reasons, each where the figures show it.
-fn causes(ours: &Ours, known: &dyn Fn(u32, &str) -> f64) -> Vec<Cause> {
+fn causes(ours: &OurFigures, known: &dyn Fn(u32, &str) -> f64) -> Vec<MissCause> {
     let mut out = Vec::new();
     let of = |mhz: u32| ours.get(&format!("{mhz}:mbps")).unwrap_or(f64::NAN);
     let falls = FALLING.iter().all(|&mhz| known(mhz, "mbps") < known(500, "mbps"));
@@ -244,7 +247,7 @@ fn causes(ours: &Ours, known: &dyn Fn(u32, &str) -> f64) -> Vec<Cause> {
         // Tried: the pipe carries no more than at 550 MHz.
         let ceiling = known(550, "mbps");
         let off = |mhz: u32| (of(mhz).min(ceiling) / known(mhz, "mbps") - 1.0) * 100.0;
-        out.push(Cause {
+        out.push(MissCause {
             about: FALLING.iter().flat_map(|m| [format!("{m}:mbps"), format!("{m}:tx"), format!("{m}:rx")]).collect(),
             text: format!(
                 "The measured throughput falls above 500 MHz; a bit that takes fewer cycles' time cannot explain that. Tried: \
@@ -260,8 +263,8 @@ fn causes(ours: &Ours, known: &dyn Fn(u32, &str) -> f64) -> Vec<Cause> {
 }
 
 /// Throughput over the clock.
-fn chart(ours: &Ours, cost: PerMegabit, known: &dyn Fn(u32, &str) -> f64) -> Section {
-    let series = |name: &str, shape: Shape, at: &dyn Fn(u32) -> f64| Series {
+fn chart(ours: &OurFigures, cost: PerMegabit, known: &dyn Fn(u32, &str) -> f64) -> Section {
+    let series = |name: &str, shape: LineShape, at: &dyn Fn(u32) -> f64| Series {
         name: name.into(),
         shape,
         points: MHZ.iter().map(|&m| Point::from((f64::from(m), at(m)))).collect(),
@@ -272,9 +275,9 @@ fn chart(ours: &Ours, cost: PerMegabit, known: &dyn Fn(u32, &str) -> f64) -> Sec
         x: axis("clock", "MHz"),
         y: axis("throughput", "Mb/s"),
         series: vec![
-            series("published", Shape::Points, &|m| known(m, "mbps")),
-            series("modelled", Shape::Line, &|m| ours.get(&format!("{m}:mbps")).unwrap_or(f64::NAN)),
-            series("by the formula", Shape::Points, &|m| cost.rate(f64::from(m))),
+            series("published", LineShape::Points, &|m| known(m, "mbps")),
+            series("modelled", LineShape::Line, &|m| ours.get(&format!("{m}:mbps")).unwrap_or(f64::NAN)),
+            series("by the formula", LineShape::Points, &|m| cost.rate(f64::from(m))),
         ],
         note: "Fitted: 125 and 250 MHz.".into(),
     })
@@ -313,7 +316,7 @@ mod tests {
         let told = |at_600: f64, ours_600: f64| {
             let known =
                 move |mhz: u32, _: &str| if mhz == 600 { at_600 } else { 50.0 + f64::from(mhz == 500) * 5.0 };
-            let mut ours = Ours::default();
+            let mut ours = OurFigures::default();
             for (mhz, v) in [(500, 55.0), (550, 60.0), (600, ours_600)] {
                 ours.set(format!("{mhz}:mbps"), v);
             }

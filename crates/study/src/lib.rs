@@ -14,7 +14,7 @@ pub mod printed;
 pub mod table;
 pub mod thomson;
 
-use printed::{Cause, List, Ours, PrintedFigure, Score};
+use printed::{List, MissCause, OurFigures, PrintedFigure, Score};
 use serde::Serialize;
 use wattwise_model::machine::MachineModel;
 use wattwise_model::workload::{Dist, Pattern, Program, Step, Task, Workload};
@@ -43,6 +43,9 @@ pub struct Study {
     /// Tables beside them, where there are any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tables: Vec<Table>,
+    /// Charts that the study prints as pictures alone, as the model's curves.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub charts: Vec<powerctl::Chart>,
     /// What the model was fitted to, a sentence each.
     pub fitted: Vec<String>,
     /// What differs and why, a sentence each.
@@ -85,6 +88,17 @@ pub enum Basis {
     Construction,
     /// A prediction.
     Predicted,
+}
+
+impl Basis {
+    /// As in JSON.
+    pub fn word(self) -> &'static str {
+        match self {
+            Basis::Fitted => "fitted",
+            Basis::Construction => "construction",
+            Basis::Predicted => "predicted",
+        }
+    }
 }
 
 /// Why a study could not be rerun.
@@ -136,8 +150,8 @@ impl Study {
 /// A study's list with ours beside it, and what that comes to; `orders` are keys as published, the lesser first.
 fn beside(
     list: &List,
-    ours: &Ours,
-    causes: &[Cause],
+    ours: &OurFigures,
+    causes: &[MissCause],
     orders: &[(&str, &str)],
 ) -> (Vec<PrintedFigure>, Score) {
     let figures = list.beside(ours, causes);
@@ -156,22 +170,22 @@ fn number(cell: &str) -> f64 {
 }
 
 /// A machine of the library with its usual idle policy, and policies by name.
-struct Bench {
+struct StudyBench {
     machine: MachineModel,
     idle: wattwise_policy::chosen::IdleSpec,
     /// What the processor makes of requests for deep states.
     demotion: Option<Demotion>,
 }
 
-impl Bench {
-    fn new(machine: &str) -> Result<Bench, StudyError> {
-        Bench::on(library::machine(machine)?)
+impl StudyBench {
+    fn new(machine: &str) -> Result<StudyBench, StudyError> {
+        StudyBench::on(library::machine(machine)?)
     }
 
     /// On a machine that is in no file.
-    fn on(machine: MachineModel) -> Result<Bench, StudyError> {
+    fn on(machine: MachineModel) -> Result<StudyBench, StudyError> {
         let idle = machine_idle(&machine)?;
-        Ok(Bench { machine, idle, demotion: None })
+        Ok(StudyBench { machine, idle, demotion: None })
     }
 
     /// A run of `workload` under `policy`; `adjust` may change the set-up.
@@ -227,7 +241,7 @@ fn figure_table(figures: &[Figure]) -> Section {
             f.published.map_or("not printed".into(), |p| value(p, f.published_sd)),
             value(f.modelled, f.modelled_sd),
             f.off(),
-            format!("{:?}", f.basis).to_lowercase(),
+            f.basis.word().to_owned(),
         ]
     };
     Section::Table(Table {

@@ -5,9 +5,11 @@
 //! model (its file says which and how); the table's totals and the two rows that the author planned,
 //! lowest and highest mode, are what the model says then.
 
-use crate::printed::{List, Ours};
+mod left_open;
+
+use crate::printed::{List, OurFigures};
 use crate::{
-    Basis, Bench, Figure, Study, StudyError, beside, figure_table, number, open, rows, table, workload,
+    Basis, Figure, Study, StudyBench, StudyError, beside, figure_table, number, open, rows, table, workload,
 };
 use wattwise_model::workload::{Dist, Step};
 use wattwise_page::{Bar, Bars, Section};
@@ -33,7 +35,7 @@ pub(crate) struct PublishedRow {
     pub(crate) idle_wh: f64,
 }
 
-pub(crate) fn build(bench: &Bench, policy: &str, window_s: f64) -> Result<PublishedRow, StudyError> {
+pub(crate) fn build(bench: &StudyBench, policy: &str, window_s: f64) -> Result<PublishedRow, StudyError> {
     let khz = bench.machine.kinds[0].levels[0].khz;
     let cycles = u64::from(khz) * 1000 * BUILD_S / JOBS;
     let steps = || vec![Step::Run(Dist::Fixed(cycles))];
@@ -56,7 +58,7 @@ pub(crate) fn build(bench: &Bench, policy: &str, window_s: f64) -> Result<Publis
 /// # Errors
 /// When the machine model or a policy is missing.
 pub fn run() -> Result<Study, StudyError> {
-    let bench = Bench::new("openbsd-laptop")?;
+    let bench = StudyBench::new("openbsd-laptop")?;
     let mut figures = Vec::new();
     let mut groups = Vec::new();
     let cases = [
@@ -109,7 +111,7 @@ pub fn run() -> Result<Study, StudyError> {
     let ours = ours(&figures);
     let (printed, score) = beside(&List::read("001", PRINTED), &ours, &[], &[]);
     let mut page = page(&figures, &fitted, &differences, groups);
-    let open = open::openbsd::questions()?;
+    let open = left_open::questions()?;
     page.push(open::section(&open));
     page.push(table::printed(&printed));
     Ok(Study {
@@ -119,6 +121,7 @@ pub fn run() -> Result<Study, StudyError> {
         score,
         results: figures,
         tables: Vec::new(),
+        charts: Vec::new(),
         fitted,
         differences,
         open,
@@ -127,8 +130,8 @@ pub fn run() -> Result<Study, StudyError> {
 }
 
 /// By the keys of the printed figures.
-fn ours(figures: &[Figure]) -> Ours {
-    let mut ours = Ours::default();
+fn ours(figures: &[Figure]) -> OurFigures {
+    let mut ours = OurFigures::default();
     for f in figures {
         ours.set(format!("{}:{}", f.what.replacen(": ", ":", 1), f.unit), f.modelled);
     }

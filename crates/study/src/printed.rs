@@ -133,7 +133,7 @@ impl Score {
 
 /// A reason for misses, tied to figures by their keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cause {
+pub struct MissCause {
     /// Keys begin so, or are so.
     pub about: Vec<String>,
     /// The reason, from the figures.
@@ -142,9 +142,9 @@ pub struct Cause {
 
 /// What a study's rerun answers: by key, ours and its spread.
 #[derive(Clone, Debug, Default)]
-pub struct Ours(BTreeMap<String, (f64, Option<f64>)>);
+pub struct OurFigures(BTreeMap<String, (f64, Option<f64>)>);
 
-impl Ours {
+impl OurFigures {
     /// Sets ours for a key.
     pub fn set(&mut self, key: impl Into<String>, value: f64) {
         self.0.insert(key.into(), (value, None));
@@ -280,13 +280,13 @@ impl List {
     }
 
     /// The figures with ours beside them.
-    pub(crate) fn beside(&self, ours: &Ours, causes: &[Cause]) -> Vec<PrintedFigure> {
+    pub(crate) fn beside(&self, ours: &OurFigures, causes: &[MissCause]) -> Vec<PrintedFigure> {
         let row = |r: &FileRow| {
             let value = ours.0.get(&r.key).copied().filter(|v| v.0.is_finite() && !r.key.is_empty());
             let (within, sign) = (value.and_then(|v| r.near(v.0)), value.and_then(|v| r.sign(v.0)));
             let basis = if value.is_none() { Standing::None } else { r.basis };
             let missed = within == Some(false) || sign == Some(false);
-            let about = |c: &&Cause| c.about.iter().any(|k| r.key.starts_with(k.as_str()));
+            let about = |c: &&MissCause| c.about.iter().any(|k| r.key.starts_with(k.as_str()));
             let cause = match basis {
                 Standing::Predicted if missed => {
                     Some(causes.iter().find(about).map_or("unknown".to_owned(), |c| c.text.clone()))
@@ -313,7 +313,7 @@ impl List {
     }
 
     /// Pairs of keys of which the first is published as the lesser: those of which a side is predicted, and whether ours are so.
-    fn orders(&self, ours: &Ours, pairs: &[(&str, &str)]) -> (usize, usize) {
+    fn orders(&self, ours: &OurFigures, pairs: &[(&str, &str)]) -> (usize, usize) {
         let predicted = |key: &str| self.rows.iter().any(|r| r.key == key && r.basis == Standing::Predicted);
         let counts = |p: &&(&str, &str)| predicted(p.0) || predicted(p.1);
         let right = |p: &&(&str, &str)| ours.get(p.0).zip(ours.get(p.1)).is_some_and(|(a, b)| a < b);
@@ -322,7 +322,12 @@ impl List {
     }
 
     /// What the figures come to; `pairs` are keys in their published order.
-    pub(crate) fn score(&self, figures: &[PrintedFigure], ours: &Ours, pairs: &[(&str, &str)]) -> Score {
+    pub(crate) fn score(
+        &self,
+        figures: &[PrintedFigure],
+        ours: &OurFigures,
+        pairs: &[(&str, &str)],
+    ) -> Score {
         let of = |basis: Standing| figures.iter().filter(|f| f.basis == basis).count();
         let predicted = || figures.iter().filter(|f| f.basis == Standing::Predicted);
         let sized = |trivial: bool| predicted().filter(move |f| f.trivial == trivial && f.within.is_some());
@@ -413,8 +418,8 @@ mod tests {
     #[test]
     fn a_miss_has_its_cause_or_says_unknown_and_what_has_no_answer_is_none() {
         let list = List { study: "000", rows: vec![row(Kind::Level, "100", "ms", "")] };
-        let beside = |value: Option<f64>, causes: &[Cause]| {
-            let mut ours = Ours::default();
+        let beside = |value: Option<f64>, causes: &[MissCause]| {
+            let mut ours = OurFigures::default();
             value.into_iter().for_each(|v| ours.set("k", v));
             let figures = list.beside(&ours, causes);
             (figures[0].clone(), list.score(&figures, &ours, &[]))
@@ -422,7 +427,7 @@ mod tests {
         let (missed, score) = beside(Some(50.0), &[]);
         assert_eq!((missed.within, missed.cause.as_deref()), (Some(false), Some("unknown")));
         assert_eq!((score.counted, score.within, score.rows), (1, 0, 1));
-        let why = Cause { about: vec!["k".into()], text: "the clock".into() };
+        let why = MissCause { about: vec!["k".into()], text: "the clock".into() };
         assert_eq!(beside(Some(50.0), std::slice::from_ref(&why)).0.cause.as_deref(), Some("the clock"));
         assert_eq!(beside(Some(100.0), &[why]).0.cause, None, "what agrees wants no cause");
         let (nothing, score) = beside(None, &[]);

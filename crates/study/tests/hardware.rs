@@ -4,7 +4,7 @@
 use std::path::Path;
 use wattwise_study::hardware::page::section;
 use wattwise_study::hardware::table::{Files, Table};
-use wattwise_study::hardware::{Effort, bundled, score};
+use wattwise_study::hardware::{Change, Effort, bundled, score};
 
 /// A table in memory.
 struct Given<'a>(&'a [(&'a str, &'a str)]);
@@ -53,6 +53,23 @@ fn read(table: &str) -> Result<Table, String> {
     Table::read("given", &Given(&files)).map_err(|e| e.to_string())
 }
 
+/// A rule's words stand in texts, a later rule's in the place of an earlier one's; none may be a column's name.
+#[test]
+fn rules_give_words() {
+    let with = TABLE.replace(
+        "work = \"program:s=0.05,khz=2000000,memory=0\"",
+        "work = \"program:s={s0},threads={threads}\"\nwith = { s0 = \"0.05\", threads = \"1\" }",
+    ) + "[[rule]]\nwhen = { program = \"other\" }\nwith = { threads = \"2\" }\n";
+    let works: Vec<String> =
+        read(&with).unwrap().rows.iter().map(|r| r.setting.clone().unwrap().work).collect();
+    assert_eq!(works[0], "program:s=0.05,threads=1");
+    assert_eq!(works[3], "program:s=0.05,threads=2");
+    let column = read(&with.replace("threads = \"2\"", "mhz = \"2\"")).unwrap_err();
+    assert!(column.contains("with.mhz: a column of rows.csv has that name"), "{column}");
+    let unknown = read(&with.replace("{s0}", "{s1}")).unwrap_err();
+    assert!(unknown.contains("no column 's1'"), "{unknown}");
+}
+
 #[test]
 fn a_program_without_memory_takes_the_clocks_ratio_and_less_watts() {
     let table = read(TABLE).unwrap();
@@ -79,13 +96,35 @@ fn predictions_know_the_calibrating_rows_alone() {
     let predicted = |rows: &str| {
         let files = [("table.toml", TABLE), ("rows.csv", rows), ("machine.toml", MACHINE)];
         let table = Table::read("given", &Given(&files)).unwrap();
-        let scored = score(&[table], Effort { quick: true }, &|_| {});
+        let scored = score(&[table], Effort { quick: true, ..Effort::default() }, &|_| {});
         scored.compared[0].comparisons.iter().map(|c| c.predicted).collect::<Vec<_>>()
     };
     let before = predicted(ROWS);
     assert_eq!(predicted(&ROWS.replace("loop,1000,20,12", "loop,1000,99,1")), before);
     let calibrated = predicted(&ROWS.replace("loop,2000,10,30", "loop,2000,10,45"));
     assert_ne!(calibrated, before, "the calibrating one does");
+}
+
+/// A machine on which lower clocks save no watts: the change is in the draws that are run.
+#[test]
+fn a_changed_machine_is_what_is_run() {
+    let powers = |change| {
+        let table = Table::read(
+            "given",
+            &Given(&[("table.toml", TABLE), ("rows.csv", ROWS), ("machine.toml", MACHINE)]),
+        );
+        let scored = score(&[table.unwrap()], Effort { quick: true, change }, &|_| {});
+        let all = &scored.compared[0].comparisons;
+        all.iter().filter(|c| c.quantity == 1).map(|c| c.predicted).collect::<Vec<_>>()
+    };
+    let flat: Change = |m| {
+        for levels in m.kinds.iter_mut().map(|k| &mut k.levels) {
+            let watts = levels[0].busy_w;
+            levels.iter_mut().for_each(|l| (l.busy_w, l.stall_w) = (watts, watts));
+        }
+    };
+    let (own, flat) = (powers(None), powers(Some(flat)));
+    assert!(own.iter().zip(&flat).all(|(own, flat)| *own < 0.9 && *flat > 0.94), "{own:?} {flat:?}");
 }
 
 #[test]
@@ -114,7 +153,7 @@ fn a_mistake_is_one_line_with_its_place() {
 #[test]
 fn what_cannot_be_run_is_counted() {
     let table = read(&TABLE.replace("userspace:khz={mhz}000", "userspace:khz={mhz}000+cmax=C99")).unwrap();
-    let scored = score(&[table], Effort { quick: true }, &|_| {});
+    let scored = score(&[table], Effort { quick: true, ..Effort::default() }, &|_| {});
     assert_eq!((scored.scores.predicted_rows, scored.scores.unsaid_rows), (0, 3));
     let unsaid = &scored.scores.by_table[0].unsaid;
     assert!(unsaid[0].why.contains("C99"), "{unsaid:?}");

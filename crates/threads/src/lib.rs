@@ -11,7 +11,7 @@
 //!
 //! Each of them states the size of its stack: what `RUST_MIN_STACK` or `ulimit -s` say does not matter.
 
-use rayon::iter::{FromParallelIterator, IntoParallelIterator, ParallelIterator};
+use rayon::iter::{FromParallelIterator, IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 use rustix::process::{Resource, getrlimit};
 use std::io;
 use std::num::NonZero;
@@ -25,17 +25,18 @@ pub const PROGRAM_STACK: usize = 8 << 20;
 /// What a thread of ours gets, in bytes: what Rust gives one by itself.
 pub const THREAD_STACK: usize = 2 << 20;
 
-/// What comes of each item, in their order.
+/// What comes of each item, in their order. An item is a piece of work that is worth a thread of its own: each is
+/// handed out by itself, so that no thread is left with several while another has none.
 pub fn map<T, I, R, C>(items: I, one: impl Fn(T) -> R + Send + Sync) -> C
 where
     T: Send,
-    I: IntoIterator<Item = T> + IntoParallelIterator<Item = T> + Send,
+    I: IntoIterator<Item = T>,
     R: Send,
     C: FromIterator<R> + FromParallelIterator<R> + Send,
 {
     spread(
         items,
-        |items| items.into_par_iter().map(&one).collect(),
+        |items| items.into_par_iter().with_max_len(1).map(&one).collect(),
         |items| items.into_iter().map(&one).collect(),
     )
 }
@@ -44,21 +45,23 @@ where
 pub fn filter_map<T, I, R, C>(items: I, one: impl Fn(T) -> Option<R> + Send + Sync) -> C
 where
     T: Send,
-    I: IntoIterator<Item = T> + IntoParallelIterator<Item = T> + Send,
+    I: IntoIterator<Item = T>,
     R: Send,
     C: FromIterator<R> + FromParallelIterator<R> + Send,
 {
     spread(
         items,
-        |items| items.into_par_iter().filter_map(&one).collect(),
+        |items| items.into_par_iter().with_max_len(1).filter_map(&one).collect(),
         |items| items.into_iter().filter_map(&one).collect(),
     )
 }
 
-fn spread<I, C: Send>(items: I, by_many: impl FnOnce(I) -> C + Send, by_one: impl FnOnce(I) -> C) -> C
-where
-    I: Send,
-{
+fn spread<T: Send, C: Send>(
+    items: impl IntoIterator<Item = T>,
+    by_many: impl FnOnce(Vec<T>) -> C + Send,
+    by_one: impl FnOnce(Vec<T>) -> C,
+) -> C {
+    let items: Vec<T> = items.into_iter().collect();
     if rayon::current_thread_index().is_some() {
         // Within other spread work, or within a pool of the caller's.
         return by_many(items);

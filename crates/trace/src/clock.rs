@@ -5,7 +5,7 @@ const MOST_STEP_NS: u64 = 24 * 3600 * 1_000_000_000;
 
 /// Admits the events' times one by one.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Clock {
+pub(super) struct TraceClock {
     /// The first event's time.
     start: Option<u64>,
     /// The last one admitted.
@@ -17,7 +17,7 @@ pub(super) struct Clock {
     pub(super) leaps: u64,
 }
 
-impl Clock {
+impl TraceClock {
     pub(super) fn start(&self) -> u64 {
         self.start.unwrap_or(0)
     }
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn one_leap_is_damage_and_two_are_the_clock() {
-        let mut clock = Clock::default();
+        let mut clock = TraceClock::default();
         let day = MOST_STEP_NS + 1;
         assert_eq!(clock.admit(1000), Some(1000));
         assert_eq!(clock.admit(900), Some(1000));

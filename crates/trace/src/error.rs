@@ -1,6 +1,5 @@
 //! What can make a recording unusable, a line each: the file, what was expected, what to do.
 
-use crate::read::foreign;
 use std::path::PathBuf;
 
 /// A recording that cannot be used at all. A damaged one that still gives something is a warning instead.
@@ -76,37 +75,4 @@ pub enum TraceError {
         /// What is missing.
         what: String,
     },
-}
-
-impl TraceError {
-    /// What starts like no recording.
-    pub(crate) fn unknown(name: &str, start: &[u8]) -> TraceError {
-        if start.is_empty() {
-            return TraceError::Unusable {
-                name: name.to_owned(),
-                what: "is empty".into(),
-                remedy: "expected perf.data, trace.dat or ftrace text, also as .zst; make one with `wattwise record -o FILE -- COMMAND`".into(),
-            };
-        }
-        if let Some(kind) = foreign::of(start) {
-            let what = format!("{}, no recording that wattwise reads", kind.what);
-            return TraceError::Unusable {
-                name: name.to_owned(),
-                what,
-                remedy: kind.remedy.replace("FILE", &wattwise_figure::shell::file(name)),
-            };
-        }
-        if String::from_utf8_lossy(start).contains("sched_switch:") {
-            return TraceError::Unusable {
-                name: name.to_owned(),
-                what: "text of the scheduler's events without the CPU and the time of each, expected both"
-                    .into(),
-                remedy:
-                    "print it anew: `perf script -F comm,tid,cpu,time,event,trace`, or take tracefs's `trace`"
-                        .into(),
-            };
-        }
-        let start = start.iter().take(16).flat_map(|b| b.escape_ascii()).map(char::from).collect();
-        TraceError::Unknown { name: name.to_owned(), start }
-    }
 }

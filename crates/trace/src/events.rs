@@ -4,9 +4,9 @@
 //! on in order of time as far as its recording allows; whoever consumes them must bear a step back.
 
 use crate::lacks::Lack;
-use crate::marks::Work;
+use crate::marks::MarkedWork;
 use crate::notes::Notes;
-use crate::plan::Found;
+use crate::plan::PlanNeeds;
 use std::collections::HashMap;
 
 /// Names beyond this number are all shown as the first: only a damaged file has so many.
@@ -18,7 +18,7 @@ pub struct Comm(pub u32);
 
 /// In whose time the kernel was when it wrote an event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Level {
+pub enum KernelContext {
     /// The current task itself, in a system call or fault.
     #[default]
     Task,
@@ -95,7 +95,7 @@ pub struct Switch {
 
 /// A wake-up's target.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Target {
+pub struct WakeTarget {
     /// Who is woken.
     pub tid: u32,
     /// Its priority.
@@ -112,11 +112,11 @@ pub enum EventKind {
     /// `sched_switch`.
     Switch(Switch),
     /// `sched_waking`: the waker's own moment and context.
-    Waking(Target),
+    Waking(WakeTarget),
     /// `sched_wakeup`: the task became runnable, perhaps reported by its own CPU.
-    Wakeup(Target),
+    Wakeup(WakeTarget),
     /// `sched_wakeup_new`: a new task's first.
-    WakeupNew(Target),
+    WakeupNew(WakeTarget),
     /// `sched_process_fork`.
     Fork {
         /// Who forked.
@@ -208,7 +208,7 @@ pub enum EventKind {
         /// Which task.
         tid: u32,
         /// What it has to do.
-        work: Work,
+        work: MarkedWork,
     },
 }
 
@@ -259,7 +259,7 @@ pub struct Event {
     /// Where it was written.
     pub cpu: u16,
     /// In whose time.
-    pub level: Level,
+    pub level: KernelContext,
     /// The task that was current there.
     pub current: u32,
     /// What happened.
@@ -269,7 +269,7 @@ pub struct Event {
 /// Takes events as they are read.
 pub trait Sink {
     /// What the file's header says; comes before all events, if the format has one.
-    fn header(&mut self, _read: &Read) {}
+    fn header(&mut self, _read: &TraceRead) {}
 
     /// One event; `comms` holds the names met so far.
     fn event(&mut self, event: &Event, comms: &Comms);
@@ -277,7 +277,7 @@ pub trait Sink {
 
 /// What a reader knows at the end beside the events themselves.
 #[derive(Clone, Debug, Default)]
-pub struct Read {
+pub struct TraceRead {
     /// The format in words.
     pub format: &'static str,
     /// All events of the recording, those of no use to us included.
@@ -297,7 +297,7 @@ pub struct Read {
     /// What could not be used, a sentence each.
     pub warnings: Vec<String>,
     /// What asks for another reading.
-    pub(crate) found: Found,
+    pub(crate) found: PlanNeeds,
 }
 
 /// Task names, each kept once.

@@ -20,77 +20,29 @@ pub mod lacks;
 mod lift;
 pub mod marks;
 mod notes;
+mod options;
 mod plan;
 pub mod read;
 #[cfg(feature = "record")]
 pub mod record;
+mod source;
 mod summary;
+mod take;
 mod timeline;
 
 pub use crate::error::TraceError;
 pub use crate::lacks::Lack;
-pub use crate::lift::DEFAULT_KHZ;
+pub use crate::lift::clocks::DEFAULT_KHZ;
 pub use crate::notes::Notes;
+pub use crate::options::ImportOptions;
+pub use crate::source::Source;
 pub use crate::summary::{CpuSummary, Lengths, ProgramSummary, Summary, TaskSummary, time};
 
-use crate::events::{Comms, Event, Read, Sink};
-use crate::plan::{Away, Plan};
-use crate::read::Format;
-use crate::read::input::Input;
+use crate::events::{Comms, Event, Sink, TraceRead};
+use crate::plan::{Away, ReadPlan};
+use crate::read::input::TraceInput;
 use crate::timeline::Timeline;
-use std::path::PathBuf;
-use std::sync::Arc;
-use wattwise_figure::Budget;
 use wattwise_model::workload::Workload;
-
-/// Where a recording is.
-#[derive(Clone, Debug)]
-pub enum Source {
-    /// In a file (or a pipe, which is then read to its end first).
-    Path(PathBuf),
-    /// In memory.
-    Bytes {
-        /// For reports and errors.
-        name: String,
-        /// The recording.
-        data: Arc<[u8]>,
-    },
-    /// In the binary itself: the bundled recordings.
-    Static {
-        /// For reports and errors.
-        name: String,
-        /// The recording.
-        data: &'static [u8],
-    },
-}
-
-/// How to import.
-#[derive(Clone, Debug, Default)]
-pub struct ImportOptions {
-    /// The workload's name; by default the source's.
-    pub name: Option<String>,
-    /// Clock of the recording machine where no cpu_frequency event tells it, in kHz. By default what the
-    /// recorder measured, else what is known of the recorded processor, else [`DEFAULT_KHZ`] with a warning.
-    pub khz: Option<u32>,
-    /// Share of run time that no clock shortens (memory), 0 to 1. Most recordings do not tell it.
-    pub memory_share: Option<f64>,
-    /// The tasks that are the work, by name or by process or thread id, with their descendants. By default
-    /// the recorded command, else all programs.
-    pub foreground: Vec<String>,
-    /// Whether the other programs are left out: their tasks get no program. Kernel threads stay.
-    pub only_foreground: bool,
-    /// Every timer rings at its recorded moment: for a replay whose work takes as long as recorded, so
-    /// that what follows what stays as it was. By default a sleep *for* a time begins when its task gets to it.
-    pub keep_moments: bool,
-    /// What the time is charged with that the machine was suspended, in W. By default it is in no account.
-    pub suspend_w: Option<f64>,
-    /// Threads to leave out, such as the recorder's own.
-    pub exclude_tids: Vec<u32>,
-    /// Names of tasks to leave out; a task counts from when it takes another name.
-    pub exclude_comms: Vec<String>,
-    /// What the recording may take; a `.zst` is unpacked into a nameless temporary file beyond 32 MiB.
-    pub budget: Budget,
-}
 
 /// Reads a recording into a workload.
 ///
@@ -98,7 +50,7 @@ pub struct ImportOptions {
 /// When the source cannot be read, is of no known format, too damaged, or without a single switch.
 /// Lesser damage is told in [`wattwise_model::workload::Recorded::warnings`].
 pub fn import(source: Source, options: &ImportOptions) -> Result<Workload, TraceError> {
-    let input = Input::open(&source, &options.budget)?;
+    let input = TraceInput::open(&source, &options.budget, crate::read::is_known)?;
     let (workload, strangers) = lift(&input, options, Vec::new())?;
     if !options.only_foreground || !strangers.contains(&true) {
         return Ok(workload);
@@ -114,7 +66,7 @@ pub fn import(source: Source, options: &ImportOptions) -> Result<Workload, Trace
 
 /// The workload, and which of its tasks are strangers'.
 fn lift(
-    input: &Input,
+    input: &TraceInput,
     options: &ImportOptions,
     left_out: Vec<bool>,
 ) -> Result<(Workload, Vec<bool>), TraceError> {
@@ -131,8 +83,8 @@ fn lift(
 /// # Errors
 /// As [`import`].
 pub fn summarise(source: Source, options: &ImportOptions) -> Result<Summary, TraceError> {
-    let input = Input::open(&source, &options.budget)?;
-    let (read, comms, counter) = read(&input, crate::summary::Counter::default)?;
+    let input = TraceInput::open(&source, &options.budget, crate::read::is_known)?;
+    let (read, comms, counter) = read(&input, crate::summary::SummaryCounter::default)?;
     if counter.switches() == 0 {
         return Err(TraceError::NoSwitches { name: input.name, events: read.events });
     }
@@ -143,20 +95,20 @@ pub fn summarise(source: Source, options: &ImportOptions) -> Result<Summary, Tra
 ///
 /// # Errors
 /// When the source cannot be read, is of no known format or too damaged.
-pub fn visit(source: Source, options: &ImportOptions, sink: &mut impl Sink) -> Result<Read, TraceError> {
+pub fn visit(source: Source, options: &ImportOptions, sink: &mut impl Sink) -> Result<TraceRead, TraceError> {
     struct Nobody;
     impl Sink for Nobody {
         fn event(&mut self, _: &Event, _: &Comms) {}
     }
-    let input = Input::open(&source, &options.budget)?;
+    let input = TraceInput::open(&source, &options.budget, crate::read::is_known)?;
     let (plan, read, ..) = planned(&input, || Nobody)?;
     let mut timeline = Timeline::new(&plan, sink);
-    read_by(&input, &plan, &mut Comms::default(), &mut timeline)?;
+    crate::read::whole(&input, &plan, &mut Comms::default(), &mut timeline)?;
     Ok(read)
 }
 
 /// Reads by as many plans as it takes. What the last reading made counts.
-fn read<S: Sink>(input: &Input, make: impl Fn() -> S) -> Result<(Read, Comms, S), TraceError> {
+fn read<S: Sink>(input: &TraceInput, make: impl Fn() -> S) -> Result<(TraceRead, Comms, S), TraceError> {
     let (_, read, comms, sink) = planned(input, make)?;
     Ok((read, comms, sink))
 }
@@ -164,14 +116,17 @@ fn read<S: Sink>(input: &Input, make: impl Fn() -> S) -> Result<(Read, Comms, S)
 /// A file has so many ring buffers at most that are looked at, and each may have to be sorted and cut.
 const MOST_READINGS: usize = 32;
 
-fn planned<S: Sink>(input: &Input, make: impl Fn() -> S) -> Result<(Plan, Read, Comms, S), TraceError> {
-    let mut plan = Plan::default();
+fn planned<S: Sink>(
+    input: &TraceInput,
+    make: impl Fn() -> S,
+) -> Result<(ReadPlan, TraceRead, Comms, S), TraceError> {
+    let mut plan = ReadPlan::default();
     let mut readings = 0;
     loop {
         readings += 1;
         let (mut comms, mut sink) = (Comms::default(), make());
         let mut timeline = Timeline::new(&plan, &mut sink);
-        let mut read = read_by(input, &plan, &mut comms, &mut timeline)?;
+        let mut read = crate::read::whole(input, &plan, &mut comms, &mut timeline)?;
         let span = timeline.span();
         let next = timeline.next(&read.found, read.cpus);
         if next != plan && readings < MOST_READINGS {
@@ -191,17 +146,5 @@ fn planned<S: Sink>(input: &Input, make: impl Fn() -> S) -> Result<(Plan, Read, 
             read.cpus = None;
         }
         return Ok((plan, read, comms, sink));
-    }
-}
-
-/// Recognises the format and reads it once.
-fn read_by<S: Sink>(input: &Input, plan: &Plan, comms: &mut Comms, sink: &mut S) -> Result<Read, TraceError> {
-    let start = input.section(0, input.len().min(crate::read::START as u64)).unwrap_or_default();
-    match crate::read::format(&start) {
-        Some(Format::PerfData) => crate::read::perf_data::read(input, plan, comms, sink),
-        Some(Format::TraceDat) => crate::read::trace_dat::read(input, plan, comms, sink),
-        Some(Format::FtraceText) => crate::read::ftrace_text::read(input, 0, plan, comms, sink),
-        Some(Format::Perfetto) => crate::read::perfetto::read(input, comms, sink),
-        None => Err(TraceError::unknown(&input.name, &start)),
     }
 }

@@ -20,7 +20,7 @@ const MARK: &str = "wattwise pid=";
 
 /// What a task has to do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Work {
+pub struct MarkedWork {
     /// Cycles of the clock that stands in the head.
     pub cycles: u64,
     /// Time that no clock shortens, in ns.
@@ -48,7 +48,7 @@ pub fn head(notes: &Notes) -> String {
 }
 
 /// An event's name and arguments: thread `tid` begins with this work.
-pub fn line(tid: u32, work: Work) -> String {
+pub fn line(tid: u32, work: MarkedWork) -> String {
     format!("{EVENT}: {MARK}{tid} cycles={} stall_ns={}", work.cycles, work.stall_ns)
 }
 

@@ -116,7 +116,7 @@ impl Notes {
     }
 
     /// Reads the feature, which may hold other devices too; whatever makes no sense is passed over.
-    pub(crate) fn decode(mut take: crate::read::take::Take<'_>) -> Notes {
+    pub(crate) fn decode(mut take: crate::take::Take<'_>) -> Notes {
         let mut notes = Notes::default();
         let mut left = MOST_ENTRIES;
         for _ in 0..take.u32().unwrap_or(0).min(MOST_ENTRIES) {
@@ -152,10 +152,10 @@ pub(crate) fn perf_string(text: &str) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::read::take::{Order, Take};
+    use crate::take::{ByteOrder, Take};
 
     fn decode(bytes: &[u8]) -> Notes {
-        Notes::decode(Take { rest: bytes, order: Order::Little })
+        Notes::decode(Take { rest: bytes, order: ByteOrder::Little })
     }
 
     #[test]

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 
 /// How a recording is to be read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Plan {
+pub(crate) struct ReadPlan {
     /// Its events are sorted before anything sees them.
     pub(crate) sorted: bool,
     /// Before and after this not all CPUs are covered.
@@ -55,7 +55,7 @@ pub(crate) struct Cut {
 
 /// What a reader finds that asks for a plan.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Found {
+pub(crate) struct PlanNeeds {
     pub(crate) disordered: bool,
     pub(crate) covered_from: Option<u64>,
     pub(crate) covered_to: Option<u64>,
@@ -72,7 +72,7 @@ pub(crate) fn kernels(numbers: &BTreeMap<u32, u32>, tid: u32) -> Option<u32> {
     if numbers.is_empty() { Some(tid) } else { numbers.get(&tid).copied() }
 }
 
-impl Plan {
+impl ReadPlan {
     /// A time of the recording's, without what is cut out before it.
     #[inline]
     pub(crate) fn time(&self, time: u64) -> u64 {
@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn time_goes_on_where_a_cut_begins() {
         let cut = |from, to| Cut { from, to, why: Away::Suspended };
-        let plan = Plan { cuts: vec![cut(100, 400), cut(500, 501)], ..Plan::default() };
+        let plan = ReadPlan { cuts: vec![cut(100, 400), cut(500, 501)], ..ReadPlan::default() };
         let times: Vec<u64> = [0, 100, 250, 400, 450, 500, 501, 600].map(|t| plan.time(t)).to_vec();
         assert_eq!(times, [0, 100, 100, 100, 150, 200, 200, 299]);
         assert_eq!(plan.away(Away::Suspended), (301, 2));

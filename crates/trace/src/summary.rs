@@ -1,6 +1,6 @@
 //! What a recording holds, in a page.
 
-use crate::clock::Clock;
+use crate::clock::TraceClock;
 use crate::events::{Comm, Comms, Event, EventKind, Left, Sink};
 use crate::lacks::{self, Lack};
 use serde::{Deserialize, Serialize};
@@ -135,7 +135,7 @@ pub struct ProgramSummary {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Seen {
+struct TaskSeen {
     comm: Comm,
     busy: u64,
     runs: u64,
@@ -155,13 +155,13 @@ struct CpuSeen {
 
 /// Adds events up.
 #[derive(Debug, Default)]
-pub(super) struct Counter {
-    clock: Clock,
+pub(super) struct SummaryCounter {
+    clock: TraceClock,
     /// When the recording last lost events.
     lost_at: Option<u64>,
     kinds: BTreeMap<&'static str, u64>,
     cpus: Vec<CpuSeen>,
-    tasks: BTreeMap<u32, Seen>,
+    tasks: BTreeMap<u32, TaskSeen>,
     runs: Histogram,
     sleeps: Histogram,
 }
@@ -172,7 +172,7 @@ const LONGEST: u64 = 1 << 62;
 /// Idle states beyond this number are damage; drivers have ten at most.
 const MOST_STATES: u32 = 64;
 
-impl Counter {
+impl SummaryCounter {
     pub(super) fn switches(&self) -> u64 {
         self.kinds.get("sched_switch").copied().unwrap_or(0)
     }
@@ -221,7 +221,7 @@ impl Counter {
         }
     }
 
-    pub(super) fn finish(mut self, comms: &Comms, read: crate::events::Read, name: &str) -> Summary {
+    pub(super) fn finish(mut self, comms: &Comms, read: crate::events::TraceRead, name: &str) -> Summary {
         for cpu in 0..self.cpus.len() {
             self.ran(cpu, self.clock.now());
         }
@@ -243,7 +243,7 @@ impl Counter {
             n => n,
         };
         let tasks = self.tasks.iter().filter(|(tid, _)| **tid != 0);
-        let mut top: Vec<(u32, Seen)> = tasks.map(|(tid, seen)| (*tid, *seen)).collect();
+        let mut top: Vec<(u32, TaskSeen)> = tasks.map(|(tid, seen)| (*tid, *seen)).collect();
         let tasks = top.len() as u64;
         let programs = programs(&top, comms);
         top.sort_by_key(|(tid, seen)| (std::cmp::Reverse(seen.busy), *tid));
@@ -279,7 +279,7 @@ impl Counter {
 }
 
 /// The programs that were longest on the CPUs.
-fn programs(tasks: &[(u32, Seen)], comms: &Comms) -> Vec<ProgramSummary> {
+fn programs(tasks: &[(u32, TaskSeen)], comms: &Comms) -> Vec<ProgramSummary> {
     let mut by_name: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     for (_, seen) in tasks {
         let name = comms.name(seen.comm);
@@ -299,7 +299,7 @@ fn programs(tasks: &[(u32, Seen)], comms: &Comms) -> Vec<ProgramSummary> {
     programs.into_iter().map(summary).collect()
 }
 
-impl Sink for Counter {
+impl Sink for SummaryCounter {
     fn event(&mut self, event: &Event, _: &Comms) {
         if event.kind.is_side() {
             return;

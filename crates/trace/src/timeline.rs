@@ -1,8 +1,8 @@
 //! Between a reader and what is made of its events: passes them on as the plan says, and looks for what the next one must say.
 
 use crate::bounds::MAX_TID;
-use crate::events::{Comms, Event, EventKind, Read, Sink};
-use crate::plan::{Away, Cut, Found, Plan};
+use crate::events::{Comms, Event, EventKind, Sink, TraceRead};
+use crate::plan::{Away, Cut, PlanNeeds, ReadPlan};
 use std::collections::HashMap;
 
 /// Two steps of a suspend lie closer together, unless the machine was off between them.
@@ -30,7 +30,7 @@ impl Gap {
 
 /// Passes events on.
 pub(crate) struct Timeline<'a, S: Sink> {
-    plan: &'a Plan,
+    plan: &'a ReadPlan,
     /// The plan changes no event.
     plain: bool,
     sink: &'a mut S,
@@ -58,10 +58,10 @@ pub(crate) struct Timeline<'a, S: Sink> {
 }
 
 impl<'a, S: Sink> Timeline<'a, S> {
-    pub(crate) fn new(plan: &'a Plan, sink: &'a mut S) -> Self {
+    pub(crate) fn new(plan: &'a ReadPlan, sink: &'a mut S) -> Self {
         Timeline {
             plan,
-            plain: *plan == Plan { buffer: plan.buffer, sorted: plan.sorted, ..Plan::default() },
+            plain: *plan == ReadPlan { buffer: plan.buffer, sorted: plan.sorted, ..ReadPlan::default() },
             sink,
             first: None,
             last: 0,
@@ -85,8 +85,8 @@ impl<'a, S: Sink> Timeline<'a, S> {
     }
 
     /// What the next reading is to be done by: this reading's own plan where nothing is left to do.
-    pub(crate) fn next(mut self, found: &Found, cpus: Option<u16>) -> Plan {
-        let mut plan = Plan { buffer: self.plan.buffer, ..Plan::default() };
+    pub(crate) fn next(mut self, found: &PlanNeeds, cpus: Option<u16>) -> ReadPlan {
+        let mut plan = ReadPlan { buffer: self.plan.buffer, ..ReadPlan::default() };
         if self.switches == 0 && plan.buffer + 1 < found.buffers {
             plan.buffer += 1;
             return plan;
@@ -257,7 +257,7 @@ impl<'a, S: Sink> Timeline<'a, S> {
 }
 
 impl<S: Sink> Sink for Timeline<'_, S> {
-    fn header(&mut self, read: &Read) {
+    fn header(&mut self, read: &TraceRead) {
         if self.plan.cpus.is_empty() {
             return self.sink.header(read);
         }

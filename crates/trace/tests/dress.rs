@@ -8,7 +8,7 @@ mod support;
 use std::process::Command;
 use support::{bytes, lift, recorded, same, source, work};
 use wattwise_model::workload::Workload;
-use wattwise_trace::events::{Comms, Event, EventKind, Left, Level, Sink, Target};
+use wattwise_trace::events::{Comms, Event, EventKind, KernelContext, Left, Sink, WakeTarget};
 use wattwise_trace::{ImportOptions, Lack, marks, summarise, visit};
 
 const RECORDINGS: [&str; 9] = [
@@ -55,9 +55,9 @@ impl Sink for Dress {
         }
         let Some(told) = told(&event.kind, comms) else { return };
         let level = match event.level {
-            Level::Task => '.',
-            Level::Softirq => 's',
-            Level::Hardirq => 'h',
+            KernelContext::Task => '.',
+            KernelContext::Softirq => 's',
+            KernelContext::Hardirq => 'h',
         };
         let flags = if self.lacks(Lack::Interrupts) { String::new() } else { format!("d.{level}2. ") };
         let digits = self.cut.digits;
@@ -79,7 +79,7 @@ fn told(kind: &EventKind, comms: &Comms) -> Option<String> {
         Left::Stopped => 'T',
         Left::Dead => 'X',
     };
-    let woken = |name: &str, t: Target| {
+    let woken = |name: &str, t: WakeTarget| {
         format!("{name}: comm={} pid={} prio={} target_cpu={:03}", comms.name(t.comm), t.tid, t.prio, t.cpu)
     };
     Some(match *kind {

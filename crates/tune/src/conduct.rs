@@ -3,7 +3,7 @@
 pub use crate::spend::{Spend, USUAL_TRIALS};
 
 use crate::field::{Fate, Field, Race};
-use crate::log::{Known, Line, Log, Trial};
+use crate::log::{KnownTrials, Line, Log, Trial};
 use crate::result::Ended;
 use crate::search::{Method, Score, Search};
 use crate::space::Space;
@@ -20,7 +20,7 @@ const ASKED: usize = 64;
 const ASKED_ANYWHERE: usize = 2000;
 /// How far it has come.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Progress {
+pub struct SearchProgress {
     /// What is done now.
     pub stage: Stage,
     /// Trials so far.
@@ -47,7 +47,7 @@ pub enum Stage {
 /// Who looks on, and may stop it.
 pub struct Hooks<'a> {
     /// Told now and then.
-    pub tell: &'a (dyn Fn(&Progress) + Sync),
+    pub tell: &'a (dyn Fn(&SearchProgress) + Sync),
     /// Told of what went wrong without ending the search, a sentence.
     pub warn: &'a (dyn Fn(&str) + Sync),
     /// Set by somebody who has seen enough: nothing new is begun after that.
@@ -121,7 +121,7 @@ pub fn search(
     (seed, method): (u64, Method),
     spend: Spend,
     hooks: &Hooks<'_>,
-    (log, earlier): (&mut Log, &Known),
+    (log, earlier): (&mut Log, &KnownTrials),
 ) -> SearchOutcome {
     let begun = Instant::now();
     let spent = || earlier.spent + begun.elapsed();
@@ -195,10 +195,10 @@ fn trial(policy: &PolicySpec, race: &Race) -> Trial {
 
 impl Searching<'_> {
     /// How far it has come, of so many trials at most.
-    fn progress(&self, most: u64) -> Progress {
+    fn progress(&self, most: u64) -> SearchProgress {
         let best = self.search.best().first().map(|&i| &self.trials[self.told[i]]);
         let best = best.and_then(|t| t.score).filter(|score| score.violation == 0.0);
-        Progress {
+        SearchProgress {
             stage: Stage::Search,
             trials: self.trials.len() as u64,
             of: (most < u64::MAX).then_some(most),

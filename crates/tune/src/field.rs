@@ -27,7 +27,7 @@ const FEW: f64 = 2.0;
 
 /// What a policy may come to.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Limits {
+pub struct FieldLimits {
     /// The goal, and how much slower than the reference.
     pub rule: Rule,
     /// How much more the 99th percentile of waits than the reference's, as a share.
@@ -35,7 +35,7 @@ pub struct Limits {
 }
 
 /// A case that a search can use.
-pub struct Case<'a> {
+pub struct FieldCase<'a> {
     /// Its number among all cases.
     pub number: usize,
     paired: Paired<'a>,
@@ -59,10 +59,10 @@ impl Late {
 
 /// Cases and their replicas.
 pub struct Field<'a> {
-    cases: Vec<Case<'a>>,
+    cases: Vec<FieldCase<'a>>,
     /// Case and replica, in the order in which policies meet them.
     cells: Vec<(usize, usize)>,
-    limits: Limits,
+    limits: FieldLimits,
     /// Student's quantile for so many cells.
     sure: Vec<f64>,
 }
@@ -95,12 +95,23 @@ pub struct Race {
     pub fate: Fate,
 }
 
+/// What a case is made from.
+#[derive(Clone, Copy)]
+pub struct FieldJob<'a> {
+    /// Its number, which the case keeps.
+    pub number: usize,
+    /// What is replayed.
+    pub job: &'a ReplayJob<'a>,
+    /// The policy that all are held against.
+    pub reference: &'a PolicySpec,
+}
+
 impl<'a> Field<'a> {
     /// Makes the cases ready in this order, each with replicas from number `first` on. Those that cannot be looked at are
     /// left out, and told.
     pub fn new(
-        jobs: &[(usize, &'a ReplayJob<'a>, &'a PolicySpec)],
-        limits: Limits,
+        jobs: &[FieldJob<'a>],
+        limits: FieldLimits,
         replicas: (u64, u64),
     ) -> (Field<'a>, Vec<Unusable>) {
         Field::until(jobs, limits, replicas, &|| false)
@@ -108,15 +119,15 @@ impl<'a> Field<'a> {
 
     /// [`Field::new`], ended early once `stop` says so: what was not made ready by then is left out.
     pub fn until(
-        jobs: &[(usize, &'a ReplayJob<'a>, &'a PolicySpec)],
-        limits: Limits,
+        jobs: &[FieldJob<'a>],
+        limits: FieldLimits,
         (first, replicas): (u64, u64),
         stop: &(dyn Fn() -> bool + Sync),
     ) -> (Field<'a>, Vec<Unusable>) {
         let (mut cases, mut unusable) = (Vec::new(), Vec::new());
-        for &(number, job, reference) in jobs {
+        for &FieldJob { number, job, reference } in jobs {
             match Paired::until(job, limits.rule, reference, (first, replicas), stop) {
-                Ok(paired) => cases.push(Case { number, paired }),
+                Ok(paired) => cases.push(FieldCase { number, paired }),
                 Err(why) => unusable.push((number, why)),
             }
         }
@@ -127,7 +138,7 @@ impl<'a> Field<'a> {
     }
 
     /// Cases that can be looked at.
-    pub fn cases(&self) -> &[Case<'a>] {
+    pub fn cases(&self) -> &[FieldCase<'a>] {
         &self.cases
     }
 
@@ -304,8 +315,9 @@ mod tests {
             detail: false,
             budget: wattwise_figure::Budget::default(),
         };
-        let limits = Limits { rule: Rule::default(), max_p99: f64::INFINITY };
-        let (field, unusable) = Field::new(&[(0, &job, &reference)], limits, (1, 8));
+        let limits = FieldLimits { rule: Rule::default(), max_p99: f64::INFINITY };
+        let (field, unusable) =
+            Field::new(&[FieldJob { number: 0, job: &job, reference: &reference }], limits, (1, 8));
         assert!(unusable.is_empty());
         let looks = |policy: &PolicySpec| -> Vec<Look> {
             (0..field.cells()).map(|cell| field.look(cell, policy).expect("it ends")).collect()

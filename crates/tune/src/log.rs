@@ -160,7 +160,7 @@ pub struct LogError {
 
 /// What an earlier part of a search has come to.
 #[derive(Clone, Debug, Default)]
-pub struct Known {
+pub struct KnownTrials {
     /// What the reference policy came to; none where it had not come so far.
     pub reference: Option<Vec<f64>>,
     /// The trials, in their order.
@@ -179,7 +179,7 @@ pub struct Known {
     pub done: bool,
 }
 
-impl Known {
+impl KnownTrials {
     /// How far it had come, for people.
     pub fn told(&self) -> String {
         let trials = format!("{} trials", self.trials.len());
@@ -200,11 +200,11 @@ impl Known {
 
 /// A file that was read.
 #[derive(Debug)]
-pub struct Read {
+pub struct TuneRead {
     /// What was asked; its budget is the last that was given.
     pub plan: SearchPlan,
     /// What it has come to.
-    pub known: Known,
+    pub known: KnownTrials,
     /// Whether the last line is torn: it counts as not written.
     pub torn: bool,
     /// Bytes up to the end of the last whole line.
@@ -225,7 +225,7 @@ pub fn has_no_plan_yet(path: &Path) -> bool {
 ///
 /// # Errors
 /// One line: it cannot be read, or is no such file.
-pub fn read(path: &Path) -> Result<Read, LogError> {
+pub fn read(path: &Path) -> Result<TuneRead, LogError> {
     let fail = |problem: String| LogError { path: path.display().to_string(), problem };
     let bytes = std::fs::read(path).map_err(|e| fail(e.to_string()))?;
     let whole = bytes.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
@@ -243,7 +243,7 @@ pub fn read(path: &Path) -> Result<Read, LogError> {
         _ => return Err(fail("it does not begin with a plan".into())),
     };
     let torn = whole < bytes.len();
-    let mut read = Read { plan, known: Known::default(), torn, whole: whole as u64 };
+    let mut read = TuneRead { plan, known: KnownTrials::default(), torn, whole: whole as u64 };
     let known = &mut read.known;
     for line in lines {
         match parse(line)? {
@@ -298,7 +298,7 @@ impl Log {
     ///
     /// # Errors
     /// It cannot be written.
-    pub fn resume(path: &Path, read: &Read) -> std::io::Result<Log> {
+    pub fn resume(path: &Path, read: &TuneRead) -> std::io::Result<Log> {
         let file = wattwise_output::Log::resume(path, read.whole)?;
         Ok(Log { path: path.to_owned(), file: Some(file), problem: None })
     }

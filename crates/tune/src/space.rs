@@ -87,7 +87,7 @@ enum Family {
 
 /// The values that a setting may take in the search.
 #[derive(Clone, Debug, PartialEq)]
-enum Range {
+enum ValueRange {
     /// All that its table allows.
     Own,
     /// From, to.
@@ -101,7 +101,7 @@ enum Range {
 struct Axis {
     family: Family,
     param: &'static Param,
-    range: Range,
+    range: ValueRange,
 }
 
 /// A free setting, for people.
@@ -163,7 +163,7 @@ impl Space {
             let params = params(&base, family);
             if pairs.is_empty() {
                 let free = params.iter().filter(|p| p.is_setting());
-                axes.extend(free.map(|param| Axis { family, param, range: Range::Own }));
+                axes.extend(free.map(|param| Axis { family, param, range: ValueRange::Own }));
             }
             for (key, value) in pairs {
                 let told = |problem: String| wrong(format!("{name}: {problem}"));
@@ -348,7 +348,7 @@ fn range(
     params: &'static [Param],
     key: &str,
     value: &str,
-) -> Result<Option<(&'static Param, Range)>, String> {
+) -> Result<Option<(&'static Param, ValueRange)>, String> {
     let read = |text: &str| -> Result<f64, String> {
         let mut settings = Settings::defaults(params);
         settings.set(params, key, text).map_err(|e| e.to_string())?;
@@ -370,12 +370,12 @@ fn range(
         if low >= high {
             return Err(format!("{key}={value}: expected a range that rises"));
         }
-        return Ok(Some((param, Range::Span(low, high))));
+        return Ok(Some((param, ValueRange::Span(low, high))));
     }
     if value.contains('|') {
         let Some(param) = param() else { return read(value).map(|_| None) };
         let values: Vec<f64> = value.split('|').map(|v| read(v.trim())).collect::<Result<_, String>>()?;
-        return Ok(Some((param, Range::Values(values))));
+        return Ok(Some((param, ValueRange::Values(values))));
     }
     Ok(None)
 }
@@ -392,7 +392,7 @@ impl Axis {
     /// The ends of the values.
     fn ends(&self) -> (f64, f64) {
         match (&self.range, self.param.kind) {
-            (Range::Span(low, high), _) => (*low, *high),
+            (ValueRange::Span(low, high), _) => (*low, *high),
             (_, ParamKind::Number { min, max, .. }) => (min, max),
             (_, ParamKind::Scale { min, max, .. }) => (f64::from(min), f64::from(max)),
             (_, ParamKind::Choice(words)) => (0.0, words.len() as f64 - 1.0),
@@ -402,7 +402,7 @@ impl Axis {
     /// The values, where they are few.
     fn values(&self) -> Option<Vec<f64>> {
         match (&self.range, self.param.kind) {
-            (Range::Values(values), _) => Some(values.clone()),
+            (ValueRange::Values(values), _) => Some(values.clone()),
             (_, ParamKind::Choice(words)) => Some((0..words.len()).map(|i| i as f64).collect()),
             _ => None,
         }
@@ -412,7 +412,7 @@ impl Axis {
     fn drawn_out(&self) -> bool {
         let (low, high) = self.ends();
         match self.range {
-            Range::Span(..) => low > 0.0 && high / low >= LOGARITHMIC,
+            ValueRange::Span(..) => low > 0.0 && high / low >= LOGARITHMIC,
             _ => high - low > WIDE && !matches!(self.param.kind, ParamKind::Scale { .. }),
         }
     }
@@ -422,7 +422,7 @@ impl Axis {
         let ((low, high), default) = (self.ends(), self.default());
         match (&self.range, self.drawn_out()) {
             (_, false) => low + u * (high - low),
-            (Range::Span(..), true) => low * (high / low).powf(u),
+            (ValueRange::Span(..), true) => low * (high / low).powf(u),
             (_, true) if default <= low => {
                 let (w, scale) = (((u - AT_DEFAULT) / (1.0 - AT_DEFAULT)).max(0.0), (high - low) / 1000.0);
                 low + scale * (1001_f64.powf(w) - 1.0)

@@ -11,10 +11,10 @@
 //! The log has the winner before the test set is opened, and then what was seen there, so what was broken off anywhere goes on
 //! to the same result. Who stops it ([`Hooks::stop`]) gets the best so far, as such, and opens no test set by that.
 
-use crate::conduct::{Hooks, Progress, SearchOutcome, Spend, Stage, search};
-use crate::field::{Fate, Field, Limits, Unusable};
+use crate::conduct::{Hooks, SearchOutcome, SearchProgress, Spend, Stage, search};
+use crate::field::{Fate, Field, FieldJob, FieldLimits, Unusable};
 use crate::gain::{Gain, gain};
-use crate::log::{Known, Line, Log};
+use crate::log::{KnownTrials, Line, Log};
 use crate::result::*;
 use crate::search::{Method, Score};
 use crate::space::Space;
@@ -41,7 +41,7 @@ const TEST_PIECE: usize = 64;
 const NUMBERS: u64 = 1 << 20;
 
 /// One recording on one machine.
-pub struct Input<'a> {
+pub struct TuneInput<'a> {
     /// What is replayed. Its policies are not asked for.
     pub job: &'a ReplayJob<'a>,
     /// What others are held against there.
@@ -53,13 +53,13 @@ pub struct Input<'a> {
 /// What is to be tuned, and how.
 pub struct Tuning<'a> {
     /// All recordings on all machines.
-    pub inputs: &'a [Input<'a>],
+    pub inputs: &'a [TuneInput<'a>],
     /// By recording, whether it is of the test set.
     pub test: &'a [bool],
     /// What is searched.
     pub space: &'a Space,
     /// What a policy may come to.
-    pub limits: Limits,
+    pub limits: FieldLimits,
     /// Replicas of the test.
     pub replicas: u64,
     /// Of the search and the draws.
@@ -115,7 +115,7 @@ pub enum TuneError {
 pub fn tune(
     t: &Tuning<'_>,
     hooks: &Hooks<'_>,
-    (log, known): (&mut Log, &Known),
+    (log, known): (&mut Log, &KnownTrials),
 ) -> Result<TuneResult, TuneError> {
     let mut cases: Vec<CaseResult> = t.inputs.iter().map(|i| case_result(i, t.test)).collect();
     let base = t.seed.wrapping_mul(NUMBERS).wrapping_add(1);
@@ -173,7 +173,7 @@ pub fn tune(
 }
 
 /// All has been looked at: what remains follows from the log.
-fn done(log: &mut Log, known: &Known) {
+fn done(log: &mut Log, known: &KnownTrials) {
     if !known.done {
         log.line(&Line::Done);
     }
@@ -195,10 +195,10 @@ fn agrees<T: PartialEq>(
 }
 
 fn say(hooks: &Hooks<'_>, stage: Stage, trials: u64) {
-    (hooks.tell)(&Progress { stage, trials, of: None, best: None });
+    (hooks.tell)(&SearchProgress { stage, trials, of: None, best: None });
 }
 
-fn case_result(input: &Input<'_>, test: &[bool]) -> CaseResult {
+fn case_result(input: &TuneInput<'_>, test: &[bool]) -> CaseResult {
     CaseResult {
         workload: input.job.workload.name.clone(),
         machine: input.job.machine.name.clone(),
@@ -452,12 +452,12 @@ fn tested(
 impl<'a> Tuning<'a> {
     /// The cases of one of the two sets, in an order drawn by the seed.
     fn field(&self, test: bool, replicas: (u64, u64), hooks: &Hooks<'_>) -> (Field<'a>, Vec<Unusable>) {
-        let mut jobs: Vec<(usize, &'a ReplayJob<'a>, &'a PolicySpec)> = self
+        let mut jobs: Vec<FieldJob<'a>> = self
             .inputs
             .iter()
             .enumerate()
             .filter(|(_, i)| self.test[i.recording] == test)
-            .map(|(number, i)| (number, i.job, i.reference))
+            .map(|(number, i)| FieldJob { number, job: i.job, reference: i.reference })
             .collect();
         Random::new(self.seed ^ 0x006f_7264_6572).shuffle(&mut jobs);
         Field::until(&jobs, self.limits, replicas, &|| hooks.stopped())

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use wattwise_model::estimate::cluster::{self, Cluster, Ends};
 use wattwise_model::estimate::ridge::{self, Points};
-use wattwise_model::estimate::server::{self, Measured, Server};
+use wattwise_model::estimate::server::{self, MeasuredServer, Server};
 use wattwise_model::estimate::{Watts, data};
 use wattwise_model::machine::{MachineModel, builtin, file};
 
@@ -107,7 +107,7 @@ fn page_with(page: &str, table: &str) -> Result<String, String> {
 }
 
 /// A level of a cluster over all runs.
-struct Level {
+struct RunLevel {
     khz: f64,
     rate: f64,
     watts: Option<f64>,
@@ -116,7 +116,7 @@ struct Level {
 /// A cluster over all runs of its SoC.
 struct Merged {
     runs: usize,
-    levels: Vec<Level>,
+    levels: Vec<RunLevel>,
     /// Frequencies whose rate is not theirs, in MHz.
     off_clock: Vec<String>,
     /// How far runs are from each other, in per cent of the watts.
@@ -144,10 +144,10 @@ fn merge(runs: &[&Cluster]) -> Merged {
             off.extend(powers.iter().map(|p| (p / w - 1.0).abs()));
         }
         let rate = median(same.iter().map(|l| l.rate)).unwrap_or(0.0);
-        levels.push(Level { khz: same[0].khz, rate, watts });
+        levels.push(RunLevel { khz: same[0].khz, rate, watts });
     }
     let per_khz = median(levels.iter().map(|l| l.rate / l.khz)).unwrap_or(1.0);
-    let is_off = |l: &Level| (l.rate / l.khz / per_khz - 1.0).abs() > OFF_CLOCK;
+    let is_off = |l: &RunLevel| (l.rate / l.khz / per_khz - 1.0).abs() > OFF_CLOCK;
     let off_clock = levels.iter().filter(|l| is_off(l)).map(|l| mhz(l.khz)).collect();
     levels.retain(|l| !is_off(l));
     let sd = (off.iter().map(|o| o * o).sum::<f64>() / off.len().max(1) as f64).sqrt();
@@ -353,7 +353,7 @@ fn standing(m: &MachineModel) -> &'static str {
 fn table(
     made: &BTreeMap<String, String>,
     estimator: &server::Estimator,
-    results: &[Measured],
+    results: &[MeasuredServer],
 ) -> Result<String, String> {
     let parse = |name: &str, text: &str| file::parse(text, name).map_err(|e| e.to_string());
     let mut machines = Vec::new();

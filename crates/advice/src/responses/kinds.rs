@@ -70,14 +70,14 @@ struct Joined {
 }
 
 /// The kinds that are judged, and where each kind that was seen belongs.
-pub(super) struct Kinds {
+pub(super) struct EpisodeKinds {
     all: Vec<Joined>,
     of: HashMap<Kind, usize>,
 }
 
-impl Kinds {
+impl EpisodeKinds {
     /// By the episodes of the reference policy.
-    pub(super) fn joined(reference: &[&Waits]) -> Kinds {
+    pub(super) fn joined(reference: &[&Waits]) -> EpisodeKinds {
         let mut seen: BTreeMap<Kind, f64> = BTreeMap::new();
         let replicas = reference.len().max(1) as f64;
         for k in reference.iter().flat_map(|w| &w.kinds) {
@@ -105,7 +105,7 @@ impl Kinds {
         all.dedup();
         let place = |j: &Joined| all.binary_search(j).unwrap_or_default();
         let of = joined.iter().map(|(kind, j)| (*kind, place(j))).collect();
-        Kinds { all, of }
+        EpisodeKinds { all, of }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -149,7 +149,7 @@ pub(super) struct All {
 }
 
 /// All responses of kind number `at` in all replicas.
-pub(super) fn all_of(waits: &[&Waits], kinds: &Kinds, at: usize) -> All {
+pub(super) fn all_of(waits: &[&Waits], kinds: &EpisodeKinds, at: usize) -> All {
     let mut all = All { short: 0, long_us: Vec::new() };
     for k in waits.iter().flat_map(|w| &w.kinds).filter(|k| kinds.has(Some(at), k.kind)) {
         all.short += u64::from(k.short);

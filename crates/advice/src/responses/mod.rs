@@ -20,8 +20,8 @@
 pub(crate) mod kinds;
 mod pooled;
 
-use self::kinds::{Kinds, Names};
-use self::pooled::{Pair, Side};
+use self::kinds::{EpisodeKinds, Names};
+use self::pooled::{PooledSide, ResponsePair};
 use crate::result::{KindResponses, Responses};
 use crate::time::quantile;
 use serde::{Deserialize, Serialize};
@@ -71,7 +71,7 @@ struct KindWaits {
 
 /// What one run did, and when it was over.
 #[derive(Clone, Copy)]
-pub(crate) struct Seen<'a> {
+pub(crate) struct ResponsesSeen<'a> {
     pub(crate) work: &'a WorkOutcome,
     pub(crate) end_ns: u64,
 }
@@ -79,8 +79,8 @@ pub(crate) struct Seen<'a> {
 impl Waits {
     /// The responses of the tasks that `of` chooses.
     pub(crate) fn new(
-        own: Seen<'_>,
-        reference: Seen<'_>,
+        own: ResponsesSeen<'_>,
+        reference: ResponsesSeen<'_>,
         names: &Names,
         of: impl Fn(usize) -> bool,
     ) -> Waits {
@@ -120,12 +120,12 @@ pub(crate) struct Against<'a> {
     limit: f64,
     floor_us: u32,
     /// The kinds, and last all of them.
-    pairs: Vec<Pair>,
-    kinds: Kinds,
+    pairs: Vec<ResponsePair>,
+    kinds: EpisodeKinds,
 }
 
 /// What the responses come to.
-pub(crate) struct Verdict {
+pub(crate) struct ResponsesVerdict {
     pub(crate) responses: Responses,
     /// No response exceeds the floor under either policy.
     pub(crate) unnoticed: bool,
@@ -147,9 +147,9 @@ impl<'a> Against<'a> {
         };
         let few = long(own) < ENOUGH_LONG && long(reference) < ENOUGH_LONG;
         let floor_us = if few { LOW_FLOOR_US } else { FLOOR_US };
-        let kinds = Kinds::joined(reference);
-        let of = |waits: &[&Waits], kind: Option<usize>| Side::new(waits, &kinds, kind, floor_us);
-        let pair = |kind| Pair::new(of(own, kind), of(reference, kind), floor_us);
+        let kinds = EpisodeKinds::joined(reference);
+        let of = |waits: &[&Waits], kind: Option<usize>| PooledSide::new(waits, &kinds, kind, floor_us);
+        let pair = |kind| ResponsePair::new(of(own, kind), of(reference, kind), floor_us);
         let pairs = (0..kinds.len()).map(Some).chain([None]).map(pair).collect();
         Against { own, reference, names, limit, floor_us, pairs, kinds }
     }
@@ -158,7 +158,7 @@ impl<'a> Against<'a> {
         self.own.len()
     }
 
-    fn all(&self) -> &Pair {
+    fn all(&self) -> &ResponsePair {
         &self.pairs[self.kinds.len()]
     }
 
@@ -180,14 +180,14 @@ impl<'a> Against<'a> {
     }
 
     /// The figures of kinds that count, with enough responses.
-    fn counting(&self) -> impl Iterator<Item = (usize, pooled::Figure)> {
+    fn counting(&self) -> impl Iterator<Item = (usize, pooled::PooledFigure)> {
         (0..self.pairs.len()).filter(|&at| self.counts(at)).flat_map(|at| {
             let enough = pooled::FIGURES.into_iter().zip(self.enough(at)).filter(|(_, enough)| *enough);
             enough.map(move |(figure, _)| (at, figure))
         })
     }
 
-    pub(crate) fn verdict(&self) -> Verdict {
+    pub(crate) fn verdict(&self) -> ResponsesVerdict {
         let enough = (0..self.pairs.len()).flat_map(|at| self.enough(at));
         let level = LEVEL / enough.filter(|enough| *enough).count().max(1) as f64;
         let most = 1.0 + self.limit;
@@ -205,7 +205,7 @@ impl<'a> Against<'a> {
             }
         }
         let responses = self.result(excess, &slower_kinds);
-        Verdict {
+        ResponsesVerdict {
             responses,
             unnoticed: self.all().most() == 0,
             within,
@@ -214,7 +214,7 @@ impl<'a> Against<'a> {
     }
 
     /// The lower bound of a figure's ratio at a level, from replicas that are drawn again.
-    fn low(&self, pair: &Pair, figure: pooled::Figure, level: f64) -> f64 {
+    fn low(&self, pair: &ResponsePair, figure: pooled::PooledFigure, level: f64) -> f64 {
         let replicas = self.replicas();
         // The same draws for every policy: what is said of one does not depend on the others.
         let mut random = Random::new(1);
@@ -279,8 +279,8 @@ impl<'a> Against<'a> {
             reference_p95_s: reference.quantile_s(0.95),
             waiting_s: waiting / replicas,
             reference_waiting_s: reference_waiting / replicas,
-            mean_ratio: mean.then(|| pair.pooled(pooled::Figure::Mean)),
-            p95_ratio: p95.then(|| pair.pooled(pooled::Figure::P95)),
+            mean_ratio: mean.then(|| pair.pooled(pooled::PooledFigure::Mean)),
+            p95_ratio: p95.then(|| pair.pooled(pooled::PooledFigure::P95)),
             slower,
         }
     }

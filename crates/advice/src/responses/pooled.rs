@@ -3,11 +3,11 @@
 //! Of the m largest x = max(r, floor) on each side only those over the floor are kept; the others are the floor itself.
 
 use super::Waits;
-use super::kinds::Kinds;
+use super::kinds::EpisodeKinds;
 
 /// A figure that two policies are compared by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Figure {
+pub(super) enum PooledFigure {
     /// The mean of the m largest.
     Mean,
     /// Their 95th percentile.
@@ -15,10 +15,10 @@ pub(super) enum Figure {
 }
 
 /// All of them.
-pub(super) const FIGURES: [Figure; 2] = [Figure::Mean, Figure::P95];
+pub(super) const FIGURES: [PooledFigure; 2] = [PooledFigure::Mean, PooledFigure::P95];
 
 /// One policy's responses over the floor.
-pub(super) struct Side {
+pub(super) struct PooledSide {
     /// Response in s and its replica, the longest first.
     long: Vec<(f64, u32)>,
     /// Their number and sum in each replica.
@@ -26,9 +26,15 @@ pub(super) struct Side {
     sum_s: Vec<f64>,
 }
 
-impl Side {
-    pub(super) fn new(waits: &[&Waits], kinds: &Kinds, at: Option<usize>, floor_us: u32) -> Side {
-        let mut side = Side { long: Vec::new(), count: vec![0; waits.len()], sum_s: vec![0.0; waits.len()] };
+impl PooledSide {
+    pub(super) fn new(
+        waits: &[&Waits],
+        kinds: &EpisodeKinds,
+        at: Option<usize>,
+        floor_us: u32,
+    ) -> PooledSide {
+        let mut side =
+            PooledSide { long: Vec::new(), count: vec![0; waits.len()], sum_s: vec![0.0; waits.len()] };
         for (replica, waits) in waits.iter().enumerate() {
             for k in waits.kinds.iter().filter(|k| kinds.has(at, k.kind)) {
                 for us in k.long_us.iter().take_while(|us| **us > floor_us) {
@@ -75,15 +81,15 @@ impl Side {
 }
 
 /// Both policies' responses of one kind.
-pub(super) struct Pair {
-    own: Side,
-    reference: Side,
+pub(super) struct ResponsePair {
+    own: PooledSide,
+    reference: PooledSide,
     floor_s: f64,
 }
 
-impl Pair {
-    pub(super) fn new(own: Side, reference: Side, floor_us: u32) -> Pair {
-        Pair { own, reference, floor_s: f64::from(floor_us) * 1e-6 }
+impl ResponsePair {
+    pub(super) fn new(own: PooledSide, reference: PooledSide, floor_us: u32) -> ResponsePair {
+        ResponsePair { own, reference, floor_s: f64::from(floor_us) * 1e-6 }
     }
 
     fn replicas(&self) -> usize {
@@ -129,25 +135,25 @@ impl Pair {
     }
 
     /// A figure's ratio to the reference policy's, where each replica counts as often as its weight says.
-    pub(super) fn ratio(&self, figure: Figure, weights: &[u32]) -> f64 {
+    pub(super) fn ratio(&self, figure: PooledFigure, weights: &[u32]) -> f64 {
         let m = self.most_of(weights);
         if m == 0 {
             return 1.0;
         }
-        let of = |side: &Side| match figure {
-            Figure::Mean => side.noticed_s(weights, m, self.floor_s),
-            Figure::P95 => side.p95_s(weights, m, self.floor_s),
+        let of = |side: &PooledSide| match figure {
+            PooledFigure::Mean => side.noticed_s(weights, m, self.floor_s),
+            PooledFigure::P95 => side.p95_s(weights, m, self.floor_s),
         };
         of(&self.own) / of(&self.reference)
     }
 
     /// A figure's ratio over all replicas together.
-    pub(super) fn pooled(&self, figure: Figure) -> f64 {
+    pub(super) fn pooled(&self, figure: PooledFigure) -> f64 {
         self.ratio(figure, &self.ones())
     }
 
     /// A figure's ratio in each replica by itself.
-    pub(super) fn by_replica(&self, figure: Figure) -> Vec<f64> {
+    pub(super) fn by_replica(&self, figure: PooledFigure) -> Vec<f64> {
         (0..self.replicas()).map(|r| self.ratio(figure, &self.replica(r))).collect()
     }
 }

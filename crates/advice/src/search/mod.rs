@@ -14,11 +14,11 @@ mod several;
 use self::ladder::{Ladder, Rung};
 use self::race::{Entrant, Race};
 pub(crate) use self::several::over_all;
-use crate::conclude::{Found, Second, conclude};
+use crate::conclude::{Findings, Second, conclude};
 use crate::error::CompareError;
-use crate::field::{Field, field};
-use crate::judge::{self, Column, Kept};
-use crate::options::{Options, PolicyDetail};
+use crate::field::{ReplicaField, field};
+use crate::judge::{self, Column, TimeStanding};
+use crate::options::{CompareOptions, PolicyDetail};
 use crate::result::Comparison;
 use crate::runs::Runs;
 use std::sync::atomic::Ordering;
@@ -43,7 +43,7 @@ const ONE_OF_SEVERAL: Depth = Depth { ladders: 1, steps: &[(5, 0.03)] };
 /// The result of a race among the job's policies and their limits.
 pub(crate) fn best(
     runs: &Runs<'_, '_>,
-    options: &Options<'_>,
+    options: &CompareOptions<'_>,
     first: u64,
 ) -> Result<(Comparison, Vec<PolicyDetail>), CompareError> {
     let stopped = || options.stop.load(Ordering::Relaxed);
@@ -55,8 +55,8 @@ pub(crate) fn best(
     if finalists.is_empty() {
         // Stopped before anything had run.
         let (nominal, judged) = runs.nominal()?;
-        let field = Field { columns: Vec::new(), draws: Vec::new() };
-        return conclude(Found::all(runs, (nominal, judged), field), options, &Second::NONE);
+        let field = ReplicaField { columns: Vec::new(), draws: Vec::new() };
+        return conclude(Findings::all(runs, (nominal, judged), field), options, &Second::NONE);
     }
     let policies: Vec<_> = entrants.iter().map(|e| e.rung.policy.clone()).collect();
     let all = runs.among(&policies);
@@ -64,7 +64,7 @@ pub(crate) fn best(
     let in_final: Vec<_> = finalists.iter().map(|f| policies[f.entrant].clone()).collect();
     let final_runs = runs.among(&in_final);
     let numbers = first..first.saturating_add(options.replicas);
-    let Field { columns: in_replicas, draws } = field(&final_runs, numbers.clone(), kind, &stopped)?;
+    let ReplicaField { columns: in_replicas, draws } = field(&final_runs, numbers.clone(), kind, &stopped)?;
     let finals = match draws.is_empty() {
         // Stopped before the final: the nominal model alone.
         true => {
@@ -77,7 +77,8 @@ pub(crate) fn best(
     let in_race: Vec<_> =
         entrants.iter().map(|e| (e.ran_the_race() && !e.slow).then(|| e.column.cost(goal))).collect();
     // Too few replicas do not show that the limit of time is kept; but what was left for its cost was not found slow.
-    let column = |e: Entrant| Column { kept: Kept { admissible: !e.slow, ..e.column.kept }, ..e.column };
+    let column =
+        |e: Entrant| Column { kept: TimeStanding { admissible: !e.slow, ..e.column.kept }, ..e.column };
     let mut columns: Vec<Column> = entrants.into_iter().map(column).collect();
     let mut raced_out = vec![true; columns.len()];
     let mut instead_of = vec![None; columns.len()];
@@ -106,7 +107,7 @@ pub(crate) fn best(
         let columns = judge::columns(&runs, field.columns, kind).into_iter().enumerate();
         Ok(columns.filter(|(at, _)| *at != runs.reference).map(|(_, column)| column).collect())
     };
-    let found = Found {
+    let found = Findings {
         runs: &all,
         nominal,
         judged,

@@ -4,7 +4,7 @@ use super::ladder::Rung;
 use super::race::{Entrant, Race};
 use super::{ONE_OF_SEVERAL, RACE, raced};
 use crate::error::CompareError;
-use crate::options::Options;
+use crate::options::CompareOptions;
 use crate::runs::Runs;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
@@ -28,7 +28,7 @@ pub(crate) struct OverAll {
 pub(crate) fn over_all(
     all: &[Runs<'_, '_>],
     weights: &[f64],
-    options: &Options<'_>,
+    options: &CompareOptions<'_>,
     first: u64,
 ) -> Result<OverAll, CompareError> {
     let stopped = || options.stop.load(Ordering::Relaxed);

@@ -13,6 +13,9 @@
 //! packages and the platform each drift on their own, in proportion to the time. Residuals far out weigh less (Huber).
 //! What is still as wide as the prior afterwards is called a guess.
 
+pub mod check;
+pub(crate) mod design;
+pub mod heat;
 mod unknowns;
 
 pub use unknowns::{MeteredPart, Unknown, Unknowns};
@@ -42,12 +45,23 @@ const LEARNT: f64 = 0.1;
 
 /// A value of an observation, and the part of the machine that it is of.
 #[derive(Clone, Debug)]
-struct Row<'a> {
+struct FitRow<'a> {
     of: &'a Observation,
     part: MeteredPart,
     watts: f64,
     /// From -0.5 at the start of the calibration to 0.5 at its end.
     time: f64,
+}
+
+/// A part that is metered: what the fit says of it in a window, and what the meter said.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PredictedPart {
+    /// Which.
+    pub part: MeteredPart,
+    /// By the fit, W.
+    pub predicted_w: f64,
+    /// By its meter, W.
+    pub metered_w: f64,
 }
 
 /// A fitted machine.
@@ -70,7 +84,7 @@ pub struct Fit {
 }
 
 /// The rows of all observations, and the time that they span, in s.
-fn rows(observations: &[Observation]) -> (Vec<Row<'_>>, f64) {
+fn rows(observations: &[Observation]) -> (Vec<FitRow<'_>>, f64) {
     let (first, last) = observations
         .iter()
         .fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), o| (a.min(o.at_s), b.max(o.at_s)));
@@ -79,7 +93,7 @@ fn rows(observations: &[Observation]) -> (Vec<Row<'_>>, f64) {
     let rows = observations
         .iter()
         .flat_map(|of| {
-            parts(of).into_iter().map(move |(part, watts)| Row { of, part, watts, time: time(of) })
+            parts(of).into_iter().map(move |(part, watts)| FitRow { of, part, watts, time: time(of) })
         })
         .collect();
     (rows, span_s)
@@ -191,8 +205,12 @@ impl Fit {
     }
 
     /// What the fit says of a window's power, by the parts that `o` has meters for, beside what they said.
-    pub fn predicted(&self, o: &Observation) -> Vec<(MeteredPart, f64, f64)> {
-        let predict = |(part, watts)| (part, self.unknowns.predict(o, part, 0.0, &self.value).0, watts);
+    pub fn predicted(&self, o: &Observation) -> Vec<PredictedPart> {
+        let predict = |(part, metered_w)| PredictedPart {
+            part,
+            predicted_w: self.unknowns.predict(o, part, 0.0, &self.value).0,
+            metered_w,
+        };
         parts(o).into_iter().map(predict).collect()
     }
 
@@ -217,7 +235,7 @@ impl Fit {
 
     /// Shifts between figures that leave every metered power as it is, a sentence each; a figure whose interval is
     /// to a large part that of such a shift is a guess.
-    fn directions(&mut self, rows: &[Row<'_>]) -> Option<()> {
+    fn directions(&mut self, rows: &[FitRow<'_>]) -> Option<()> {
         let spread = self.unknowns.prior_covariance(&self.value);
         let prior = Triangle::of(self.value.len(), spread.clone())?.inverse();
         let metered = |p: MeteredPart| rows.iter().any(|r| r.part == p);
@@ -259,7 +277,7 @@ impl Fit {
 
     /// How much a row tells of a shift, at one temperature and with one thread a core. That leakage is the same share of every core's
     /// power, and what threads add the same at all speeds, are rules of ours, and no meter.
-    fn told_of(&self, row: &Row<'_>, direction: &[f64]) -> f64 {
+    fn told_of(&self, row: &FitRow<'_>, direction: &[f64]) -> f64 {
         let mut tepid = Observation { celsius: None, ..row.of.clone() };
         for taken in &mut tepid.taken {
             taken.one.iter_mut().zip(&mut taken.all).for_each(|(one, all)| *one += std::mem::take(all));
@@ -282,7 +300,7 @@ fn equations(
     unknowns: &Unknowns,
     prior: &[f64],
     value: &[f64],
-    rows: &[Row<'_>],
+    rows: &[FitRow<'_>],
     lines: &[(f64, Vec<f64>)],
     weight: &[f64],
 ) -> (Vec<f64>, Vec<f64>) {
@@ -325,7 +343,7 @@ fn leverages(solved: &Triangle, lines: &[(f64, Vec<f64>)], weight: &[f64]) -> Ve
 
 /// The noise of each part from its residuals; the degrees of freedom of all.
 fn update_noise(
-    rows: &[Row<'_>],
+    rows: &[FitRow<'_>],
     predicted: &[f64],
     leverage: &[f64],
     far: &[f64],

@@ -2,7 +2,7 @@
 
 use super::changes::{Ask, Changes, try_changes};
 use super::{Pace, Paced, Site};
-use crate::clock::shown_khz;
+use crate::site::clock::shown_khz;
 use std::time::Duration;
 use wattwise_control::delays::transition;
 use wattwise_emulator::Emulator;

@@ -11,7 +11,7 @@ use wattwise_hw::root::Root;
 use wattwise_hw::states::cpufreq::CpufreqPolicy;
 
 /// This machine: a thread on each busy CPU.
-pub struct Live<'a> {
+pub struct LiveSite<'a> {
     root: &'a dyn Root,
     burners: RefCell<Vec<Burner>>,
     stop: &'a dyn Fn(Duration) -> Option<String>,
@@ -43,19 +43,19 @@ fn rhythm(cpu: u32) -> impl Iterator<Item = Duration> {
     std::iter::repeat_with(move || PERIOD.mul_f64(0.5 + random.unit()))
 }
 
-impl<'a> Live<'a> {
+impl<'a> LiveSite<'a> {
     /// On this machine. `sleep` waits for a time, and says why to stop where there is a reason.
-    pub fn new(root: &'a dyn Root, sleep: &'a dyn Fn(Duration) -> Option<String>) -> Live<'a> {
-        Live { root, burners: RefCell::default(), stop: sleep }
+    pub fn new(root: &'a dyn Root, sleep: &'a dyn Fn(Duration) -> Option<String>) -> LiveSite<'a> {
+        LiveSite { root, burners: RefCell::default(), stop: sleep }
     }
 }
 
-impl Live<'_> {
+impl LiveSite<'_> {
     /// Tries changes of speed from the CPU that this thread runs on.
     fn changes_here(&self, policy: &CpufreqPolicy, ask: &Ask<'_>) -> Result<Changes, String> {
         let mut levels_khz = ask.levels_khz;
         let mut stage = loop {
-            match transition::Live::open(self.root, policy, levels_khz) {
+            match transition::LiveDomain::open(self.root, policy, levels_khz) {
                 Ok(stage) => break stage,
                 // The highest may be a boost that the hardware does not give: then it cannot be told from the next one.
                 Err(_) if levels_khz.len() > 2 => levels_khz = &levels_khz[1..],
@@ -67,7 +67,7 @@ impl Live<'_> {
     }
 }
 
-impl Site for Live<'_> {
+impl Site for LiveSite<'_> {
     fn changes(&self, policy: &CpufreqPolicy, cpu: u32, ask: &Ask<'_>) -> Result<Option<Changes>, String> {
         let before = rustix::thread::sched_getaffinity(None).map_err(|e| e.to_string())?;
         // A timed loop has to feel the speed.
@@ -183,7 +183,7 @@ mod tests {
             std::thread::sleep(time);
             None
         };
-        let site = Live::new(&root, &sleep);
+        let site = LiveSite::new(&root, &sleep);
         let begun = std::time::Instant::now();
         site.load(&[(cpu, 0.5)]).unwrap();
         let waits = (0..1000).take_while(|_| site.load_s(cpu) == 0.0);
@@ -231,7 +231,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let root = wattwise_hw::root::DirRoot::new(folder.path());
         let sleep = |_| None;
-        let site = Live::new(&root, &sleep);
+        let site = LiveSite::new(&root, &sleep);
         let ours = rustix::thread::sched_getaffinity(None).unwrap();
         let cpu = rustix::thread::sched_getcpu() as u32;
         let ask = Ask { levels_khz: &[2, 1], most: Duration::from_secs(1), stop: &|| None };

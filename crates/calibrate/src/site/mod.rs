@@ -1,13 +1,14 @@
 //! Where windows take place: a machine whose CPUs can be kept busy for a time.
 
 mod changes;
+pub(crate) mod clock;
 mod emulated;
 mod live;
 mod work;
 
 pub use changes::{Ask, Changes};
 pub use emulated::Emulated;
-pub use live::Live;
+pub use live::LiveSite;
 
 use std::time::Duration;
 use wattwise_hw::clock::Moment;

@@ -1,7 +1,7 @@
 //! Three small kinds of work, timed: chains of arithmetic, branches that nobody can foretell, a chase through a cache.
 
 use super::Paced;
-use crate::clock::{cycles, mean_khz, shown_khz};
+use crate::site::clock::{cycles, mean_khz, shown_khz};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 use wattwise_hw::root::Root;
@@ -17,10 +17,10 @@ pub(crate) fn run(root: &dyn Root, cpus: &[u32], each: Duration) -> Result<Vec<P
                 set.set(cpu as usize);
                 rustix::thread::sched_setaffinity(None, &set)
                     .map_err(|e| format!("no work can be kept on CPU {cpu}: {e}"))?;
-                let (mut own, mut end) = (Work::new(), begin);
+                let (mut own, mut end) = (ChaseWork::new(), begin);
                 // From the CPU itself, which is awake: looking wakes nobody.
                 let (before, begun) = (cycles(root, cpu), Instant::now());
-                let work = [Work::chains, Work::branches, Work::chase].map(|kind| {
+                let work = [ChaseWork::chains, ChaseWork::branches, ChaseWork::chase].map(|kind| {
                     end += each;
                     timed(end, || kind(&mut own))
                 });
@@ -59,7 +59,7 @@ const SORTED: usize = 2048;
 const CHASED: usize = 32 * 1024;
 
 /// What the work is done on.
-struct Work {
+struct ChaseWork {
     state: [u64; 4],
     sorted: Vec<u32>,
     /// A single cycle through all places.
@@ -67,15 +67,15 @@ struct Work {
     at: u32,
 }
 
-impl Work {
-    fn new() -> Work {
+impl ChaseWork {
+    fn new() -> ChaseWork {
         let mut random = wattwise_figure::Random::new(7);
         // Sattolo's shuffle gives one cycle.
         let mut next: Vec<u32> = (0..CHASED as u32).collect();
         for i in (1..CHASED).rev() {
             next.swap(i, (random.bits() % i as u64) as usize);
         }
-        Work { state: [1, 3, 5, 7], sorted: (0..SORTED as u32).map(|n| n * 3).collect(), next, at: 0 }
+        ChaseWork { state: [1, 3, 5, 7], sorted: (0..SORTED as u32).map(|n| n * 3).collect(), next, at: 0 }
     }
 
     /// Four chains of arithmetic beside each other: what a core issues in a cycle.
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn a_chase_goes_through_all_places() {
-        let mut work = Work::new();
+        let mut work = ChaseWork::new();
         let mut seen = vec![false; CHASED];
         for _ in 0..CHASED {
             seen[work.at as usize] = true;

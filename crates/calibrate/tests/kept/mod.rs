@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
-use wattwise_advice::compare::{Options, search_best};
+use wattwise_advice::compare::{CompareOptions, search_best};
 use wattwise_advice::result::Comparison;
 use wattwise_advice::rule::Rule;
 use wattwise_calibrate::estimate::estimate;
-use wattwise_calibrate::gather::Seen;
+use wattwise_calibrate::gather::SeenMachine;
 use wattwise_control::set::plan::{Inventory, plan};
 use wattwise_emulator::Emulator;
 use wattwise_figure::setting::Setting;
@@ -89,8 +89,8 @@ impl Machine {
     pub(crate) fn captured(&self) -> MachineModel {
         let note = std::fs::read_to_string(self.journal.path().join(replaced::NAME)).unwrap_or_default();
         let noted = OverRoot::new(&self.root, BTreeMap::from([(replaced::PATH.to_owned(), note)]));
-        let (tree, _) = capture::snapshot(&noted, &capture::Options::default());
-        let seen = Seen::read(&TreeRoot::new(tree, "a capture")).unwrap();
+        let (tree, _) = capture::snapshot(&noted, &capture::CaptureOptions::default());
+        let seen = SeenMachine::read(&TreeRoot::new(tree, "a capture")).unwrap();
         library::parsed(&estimate(&seen, "a capture").text, "a capture").unwrap()
     }
 }
@@ -111,7 +111,7 @@ pub(crate) fn compared(machine: &MachineModel, work: &str, replicas: u64) -> Com
     };
     let apply = apply::on(machine);
     let standards = standards(machine);
-    let options = Options {
+    let options = CompareOptions {
         rule: Rule::default(),
         replicas,
         reference: &case.reference,

@@ -104,10 +104,18 @@ pub(crate) fn is_output(arg: &clap::Arg) -> bool {
 /// Flags that print a result instead of text.
 const PRINTED: [&str; 3] = ["json", "csv", "markdown"];
 
+/// An output of a call.
+struct NamedOutput {
+    flag: String,
+    /// None for the standard output.
+    path: Option<PathBuf>,
+    identity: Identity,
+}
+
 /// The paths of a call.
 #[derive(Default)]
 struct Paths {
-    outputs: Vec<(String, Option<PathBuf>, Identity)>,
+    outputs: Vec<NamedOutput>,
     /// Words that may be paths: how they are named, and themselves.
     others: Vec<(String, PathBuf)>,
 }
@@ -136,7 +144,8 @@ impl Paths {
             };
             if matches!(arg.get_action(), ArgAction::SetTrue) {
                 if PRINTED.contains(&id) && matches.get_flag(id) {
-                    self.outputs.push((name, None, Identity::StandardOutput));
+                    let identity = Identity::StandardOutput;
+                    self.outputs.push(NamedOutput { flag: name, path: None, identity });
                 }
                 continue;
             }
@@ -145,8 +154,13 @@ impl Paths {
                 match is_output(arg) {
                     true => {
                         // One that cannot be had is refused when it is opened.
-                        let found = identity(&value);
-                        self.outputs.extend(found.ok().map(|i| (name.clone(), Some(value), i)));
+                        if let Ok(identity) = identity(&value) {
+                            self.outputs.push(NamedOutput {
+                                flag: name.clone(),
+                                path: Some(value),
+                                identity,
+                            });
+                        }
                     }
                     // What a command that is run reads and writes is its own affair.
                     false if !arg.is_last_set() => self.others.push((name.clone(), value)),
@@ -157,8 +171,9 @@ impl Paths {
     }
 
     fn check(&self) -> Result<(), Failure> {
-        for (at, (flag, path, identity)) in self.outputs.iter().enumerate() {
-            if let Some((other, _, _)) = self.outputs[..at].iter().find(|(_, _, i)| i.clashes(identity)) {
+        for (at, NamedOutput { flag, path, identity }) in self.outputs.iter().enumerate() {
+            if let Some(other) = self.outputs[..at].iter().find(|o| o.identity.clashes(identity)) {
+                let other = &other.flag;
                 let place = match (identity, path) {
                     (Identity::StandardOutput, _) | (_, None) => "standard output".into(),
                     (_, Some(path)) => path.display().to_string(),

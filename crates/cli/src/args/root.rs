@@ -20,10 +20,10 @@ use wattwise_output::Scratch;
 #[derive(clap::Args, Default)]
 pub(crate) struct RootArgs {
     /// Another machine than this one: a capture, a tree of files, or emulated:NAME (which is gone with the command)
-    #[arg(long, value_name = "ROOT")]
+    #[arg(long, value_name = "ROOT", global = true)]
     root: Option<String>,
     /// Where changes are journalled [default: /run/wattwise; next to the tree for another root]
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(long, value_name = "FOLDER", global = true)]
     journal: Option<PathBuf>,
     /// An emulated machine is gone with the command, and so is its journal.
     #[arg(skip)]
@@ -31,15 +31,15 @@ pub(crate) struct RootArgs {
 }
 
 /// A machine whose time runs.
-pub(crate) struct Running {
+pub(crate) struct RunningMachine {
     pub(crate) root: Box<dyn Root>,
     /// Of an emulated machine, which has none of its own.
     #[expect(dead_code, reason = "it runs until the value ends")]
-    clock: Option<Clock>,
+    clock: Option<EmulatedClock>,
 }
 
 /// Lets an emulated machine's time follow the clock until the value ends.
-struct Clock {
+struct EmulatedClock {
     stop: Arc<AtomicBool>,
     beats: Option<JoinHandle<()>>,
 }
@@ -47,8 +47,8 @@ struct Clock {
 /// How finely it follows: a window's ends are that sharp.
 const BEAT: Duration = Duration::from_millis(5);
 
-impl Clock {
-    fn start(machine: &Emulator) -> Clock {
+impl EmulatedClock {
+    fn start(machine: &Emulator) -> EmulatedClock {
         let stop = Arc::new(AtomicBool::new(false));
         let (machine, stopped) = (machine.clone(), Arc::clone(&stop));
         let beats = std::thread::Builder::new().spawn(move || {
@@ -61,16 +61,19 @@ impl Clock {
             }
         });
         // Without a thread its counters stand still, and are said to.
-        Clock { stop, beats: beats.ok() }
+        EmulatedClock { stop, beats: beats.ok() }
     }
 }
 
-impl Drop for Clock {
+impl Drop for EmulatedClock {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         self.beats.take().map(JoinHandle::join);
     }
 }
+
+/// What is said where a setting is to stay on a machine that does not.
+pub(crate) const PASSING: &str = "an emulated machine ends with this command, and nothing of it persists; one that stays: 'wattwise emulate NAME DIR'";
 
 /// The name of this machine, for `--root` as for `--machine`.
 pub(crate) const THIS: &str = "this";
@@ -174,7 +177,7 @@ impl RootArgs {
     ///
     /// # Errors
     /// As [`open`]; a capture, in which nothing moves.
-    pub(crate) fn open_running(&self, command: &str) -> Result<Running, Failure> {
+    pub(crate) fn open_running(&self, command: &str) -> Result<RunningMachine, Failure> {
         if let Some(root) = self.root.as_deref().filter(|root| Path::new(root).is_file()) {
             return Err(Failure::impossible(format!(
                 "{command} --root {root}: a capture stands still, so nothing can be measured over it; expected this machine, a \
@@ -183,8 +186,10 @@ impl RootArgs {
             )));
         }
         match self.emulated()? {
-            Some(machine) => Ok(Running { clock: Some(Clock::start(&machine)), root: Box::new(machine) }),
-            None => Ok(Running { clock: None, root: self.open()? }),
+            Some(machine) => {
+                Ok(RunningMachine { clock: Some(EmulatedClock::start(&machine)), root: Box::new(machine) })
+            }
+            None => Ok(RunningMachine { clock: None, root: self.open()? }),
         }
     }
 

@@ -4,10 +4,10 @@ use crate::args::policy;
 use crate::args::select::SelectorArgs;
 use crate::exit::Failure;
 use crate::show::screen::note;
-use clap::Parser;
+use clap::{ArgAction, Parser};
 use std::path::Path;
 use wattwise_calibrate::estimate::estimate;
-use wattwise_calibrate::gather::Seen;
+use wattwise_calibrate::gather::SeenMachine;
 use wattwise_control::hold::Wishes;
 use wattwise_control::set::plan::Setting;
 use wattwise_figure::{setting, shell};
@@ -15,7 +15,7 @@ use wattwise_hw::cpus::select::Selector;
 use wattwise_hw::root::Root;
 use wattwise_hw::states::cpufreq::Cpufreq;
 use wattwise_policy::System;
-use wattwise_replay::apply::{Target, beside_the_speed, commands, keeping};
+use wattwise_replay::apply::{ApplyTarget, beside_the_speed, commands, keeping};
 use wattwise_replay::library;
 use wattwise_replay::spec::{CURRENT, PolicyError, PolicySpec, cores_spec, is_cores};
 
@@ -24,96 +24,48 @@ use wattwise_replay::spec::{CURRENT, PolicyError, PolicySpec, cores_spec, is_cor
 pub(crate) struct SettingArgs {
     #[command(flatten)]
     pub(crate) selector: SelectorArgs,
-    /// Governor of the speed
-    #[arg(short, long, value_name = "NAME")]
-    governor: Option<String>,
-    /// Lowest speed that it may choose
-    #[arg(long, value_name = "SPEED")]
-    min: Option<String>,
-    /// Highest speed that it may choose
-    #[arg(long, value_name = "SPEED")]
-    max: Option<String>,
-    /// Hold one speed (governor userspace)
-    #[arg(short, long, value_name = "SPEED")]
-    freq: Option<String>,
-    /// Energy-performance preference: a word, or 0 (performance) to 255 (power)
-    #[arg(long, value_name = "PREFERENCE")]
-    epp: Option<String>,
-    /// Energy-performance bias: a word, or 0 (performance) to 15 (power)
-    #[arg(long, value_name = "BIAS")]
-    epb: Option<String>,
-    /// Boost (turbo) on or off
-    #[arg(long, value_name = "on|off")]
-    boost: Option<Switch>,
-    /// Allow or forbid a C-state, such as C6=off
-    #[arg(long, value_name = "STATE=on|off")]
-    cstate: Vec<String>,
-    /// Longest wake-up of an idle CPU, such as 20us; 0 keeps it polling; none lifts the limit
-    #[arg(long, value_name = "DURATION")]
-    latency: Option<String>,
-    /// Governor of the C-states
-    #[arg(long, value_name = "NAME")]
-    idle_governor: Option<String>,
-    /// Clock modulation: the share of the clock that is let through, such as 50%; 100% is none
-    #[arg(long, value_name = "SHARE")]
-    tstate: Option<String>,
-    /// Power limit: 15W for each package, or ZONE=15W, or ZONE/LIMIT=15W (dram=5W, package-0/short_term=28W)
-    #[arg(long, value_name = "LIMIT")]
-    rapl: Vec<String>,
-    /// Lowest speed of the uncore
-    #[arg(long, value_name = "SPEED")]
-    uncore_min: Option<String>,
-    /// Highest speed of the uncore
-    #[arg(long, value_name = "SPEED")]
-    uncore_max: Option<String>,
-    /// A tunable of the governor that is in force, or that --governor puts in force, such as up_threshold=90
-    #[arg(long, value_name = "NAME=VALUE")]
-    tunable: Vec<String>,
-    /// The firmware's platform profile
-    #[arg(long, value_name = "NAME")]
-    profile: Option<String>,
-    /// Mode of intel_pstate or amd-pstate: active, passive, guided, off. It is put in force before the settings given with it
-    #[arg(long, value_name = "MODE")]
-    driver_mode: Option<String>,
-    /// Take the CPUs online or offline
-    #[arg(long, value_name = "on|off")]
-    online: Option<Switch>,
+    #[command(flatten)]
+    given: Given,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Switch {
-    On,
-    Off,
+/// Flags of settings and their values, in the order of [`setting::KNOWN`], from which they are made.
+struct Given(Vec<(&'static str, String)>);
+
+impl clap::Args for Given {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        command.args(setting::KNOWN.iter().map(|flag| {
+            let arg = clap::Arg::new(flag.name).long(flag.name).value_name(flag.value).help(flag.help);
+            let arg = if let Some(letter) = flag.short { arg.short(letter) } else { arg };
+            let arg = if flag.switch { arg.value_parser(["on", "off"]) } else { arg };
+            arg.action(if flag.many { ArgAction::Append } else { ArgAction::Set })
+        }))
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        Given::augment_args(command)
+    }
+}
+
+impl clap::FromArgMatches for Given {
+    fn from_arg_matches(matches: &clap::ArgMatches) -> Result<Given, clap::Error> {
+        let values = |flag: &'static setting::Flag| {
+            let all = matches.get_many::<String>(flag.name).into_iter().flatten();
+            all.map(|value| (flag.name, value.clone()))
+        };
+        Ok(Given(setting::KNOWN.iter().flat_map(values).collect()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &clap::ArgMatches) -> Result<(), clap::Error> {
+        *self = Given::from_arg_matches(matches)?;
+        Ok(())
+    }
 }
 
 impl SettingArgs {
     /// The wishes, in no particular order.
     pub(crate) fn settings(&self) -> Result<Vec<Setting>, Failure> {
         let mut settings = Vec::new();
-        let switch = |on: Option<Switch>| on.map(|s| if s == Switch::On { "on" } else { "off" });
-        let one = |given: &Option<String>| given.clone().into_iter().collect::<Vec<_>>();
-        let switched = |on| switch(on).map(str::to_owned).into_iter().collect::<Vec<_>>();
-        let given: [(&str, Vec<String>); setting::NAMES.len()] = [
-            ("governor", one(&self.governor)),
-            ("min", one(&self.min)),
-            ("max", one(&self.max)),
-            ("freq", one(&self.freq)),
-            ("epp", one(&self.epp)),
-            ("epb", one(&self.epb)),
-            ("boost", switched(self.boost)),
-            ("cstate", self.cstate.clone()),
-            ("latency", one(&self.latency)),
-            ("idle-governor", one(&self.idle_governor)),
-            ("tstate", one(&self.tstate)),
-            ("rapl", self.rapl.clone()),
-            ("uncore-min", one(&self.uncore_min)),
-            ("uncore-max", one(&self.uncore_max)),
-            ("tunable", self.tunable.clone()),
-            ("profile", one(&self.profile)),
-            ("driver-mode", one(&self.driver_mode)),
-            ("online", switched(self.online)),
-        ];
-        for (name, value) in given.iter().flat_map(|(name, all)| all.iter().map(move |v| (*name, v))) {
+        for (name, value) in &self.given.0 {
             let read = setting::read(name, value).map_err(|e| Failure::input(format!("--{e}")))?;
             setting::add(&mut settings, read);
         }
@@ -263,10 +215,10 @@ impl ArmArgs<'_> {
     }
 
     /// What policies can be put in force here.
-    fn target(&self, cpufreq: &Cpufreq) -> Target {
-        let model = Seen::read(self.root).map(|seen| estimate(&seen, "this").text);
+    fn target(&self, cpufreq: &Cpufreq) -> ApplyTarget {
+        let model = SeenMachine::read(self.root).map(|seen| estimate(&seen, "this").text);
         let machine = model.and_then(|text| library::parsed(&text, "this").ok());
-        let target = machine.map_or_else(|| System::Linux.into(), |m| Target::of(&m, System::Linux));
+        let target = machine.map_or_else(|| System::Linux.into(), |m| ApplyTarget::of(&m, System::Linux));
         let governors = match target.driver.and_then(|d| d.own) {
             // A driver that chooses speeds itself names its own two: of cpufreq's, that of a module that is loaded is known.
             Some(_) => self
@@ -275,7 +227,7 @@ impl ArmArgs<'_> {
                 .map_or_else(|_| Vec::new(), |_| vec!["burst".into()]),
             None => cpufreq.policies().first().map(|p| p.governors.clone()).unwrap_or_default(),
         };
-        Target { governors, ..target }
+        ApplyTarget { governors, ..target }
     }
 
     fn unknown(&self, text: &str, error: &PolicyError) -> Failure {
@@ -355,14 +307,14 @@ mod tests {
             Setting::CState("C1E".into(), false),
             Setting::Latency(None),
             Setting::Latency(Some(20_000)),
-            Setting::IdleGovernor("teo".into()),
+            Setting::Plain(&setting::IDLE_GOVERNOR, "teo".into()),
             Setting::TState(37.5),
             limit(None, None),
             limit(Some("dram"), None),
             limit(Some("package-0"), Some("short_term")),
             Setting::Uncore(Some(mhz), Some(Speed::Max)),
             Setting::Tunable("up_threshold".into(), "90".into()),
-            Setting::Profile("balanced".into()),
+            Setting::Plain(&setting::PROFILE, "balanced".into()),
         ] {
             let words = wattwise_figure::setting::words(std::slice::from_ref(&setting));
             let parsed = OneWord::try_parse_from(&words).unwrap_or_else(|e| panic!("{words:?}: {e}"));
@@ -393,7 +345,7 @@ mod tests {
         for name in wattwise_emulator::names().filter(|name| *name != "server-256") {
             let root = wattwise_emulator::named(name).expect("bundled");
             let model = crate::model::machine::machine(&format!("emulated:{name}")).expect("an estimate");
-            let target = Target::of(&model, System::Linux);
+            let target = ApplyTarget::of(&model, System::Linux);
             let offered = wattwise_replay::defaults::default_policies(&model, Some(System::Linux));
             let all = wattwise_policy::speed::ALL.iter().map(|speed| speed.name.to_owned());
             let more =

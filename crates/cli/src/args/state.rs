@@ -6,7 +6,8 @@
 //! | root | `/run/wattwise`, where journals are; `/var/lib/wattwise` for what must outlast a reboot |
 //! | anybody else | `~/.local/state/wattwise` |
 //!
-//! It is the user's own (mode 0700), and no stranger's link leads to it.
+//! It is the user's own (mode 0700), and no stranger's link leads to it. Root's in `/var/lib` is read by all (mode 0755):
+//! this machine's calibration is there.
 
 use crate::exit::Failure;
 use rustix::fs::Mode;
@@ -17,6 +18,8 @@ use wattwise_hw::root::folder;
 const KEPT: usize = 8;
 /// How the names of recordings begin that are kept without having been named.
 const RECORDING: &str = "compare-";
+/// Root's folder for what must outlast a reboot.
+const ALL_USERS: &str = "/var/lib";
 
 fn path(env: impl Fn(&str) -> Option<std::ffi::OsString>, root: Option<&str>) -> Option<PathBuf> {
     let absolute = |name: &str| env(name).map(PathBuf::from).filter(|p| p.is_absolute());
@@ -41,15 +44,19 @@ fn folder_of(flag: &str, of_root: &str) -> Result<PathBuf, Failure> {
             "no folder for logs: HOME is not set; set XDG_STATE_HOME, or name a file with {flag}"
         ))
     })?;
-    private(&folder).map_err(|why| {
+    make(&folder).map_err(|why| {
         Failure::input(format!("{}: {why}; name another file with {flag}", folder.display()))
     })?;
     Ok(folder)
 }
 
-/// Makes a folder of the user's own. One that is there is used as it is, unless others can write it.
-fn private(path: &Path) -> Result<(), String> {
-    let made = folder::make(path, Mode::from_raw_mode(0o700)).map_err(|e| e.to_string())?;
+fn mode_of(folder: &Path) -> Mode {
+    Mode::from_raw_mode(if folder.starts_with(ALL_USERS) { 0o755 } else { 0o700 })
+}
+
+/// Makes a folder. One that is there is used as it is, unless others can write it.
+fn make(path: &Path) -> Result<(), String> {
+    let made = folder::make(path, mode_of(path)).map_err(|e| e.to_string())?;
     let stat = rustix::fs::fstat(&made).map_err(|e| e.to_string())?;
     folder::trusted(stat.st_uid, stat.st_mode, folder::us())
 }
@@ -73,7 +80,7 @@ pub(crate) fn log(of: &str, flag: &str) -> Result<PathBuf, Failure> {
 /// # Errors
 /// As [`folder`].
 pub(crate) fn lasting_log(of: &str, flag: &str) -> Result<PathBuf, Failure> {
-    Ok(folder_of(flag, "/var/lib")?.join(format!("{of}-{}-{}.jsonl", now(), std::process::id())))
+    Ok(folder_of(flag, ALL_USERS)?.join(format!("{of}-{}-{}.jsonl", now(), std::process::id())))
 }
 
 /// A new recording's place. The oldest go, so that there are never many.
@@ -103,12 +110,20 @@ mod tests {
         use std::os::unix::fs::PermissionsExt as _;
         let above = tempfile::tempdir().expect("a folder");
         let at = above.path().join("wattwise");
-        assert_eq!(private(&at), Ok(()));
+        assert_eq!(make(&at), Ok(()));
         let mode = || std::fs::metadata(&at).map(|m| m.permissions().mode() & 0o777).expect("made");
         assert_eq!(mode(), 0o700);
         std::fs::set_permissions(&at, std::fs::Permissions::from_mode(0o777)).expect("ours");
-        assert!(private(&at).is_err_and(|why| why.contains("others can write it")));
+        assert!(make(&at).is_err_and(|why| why.contains("others can write it")));
         assert_eq!(mode(), 0o777, "never changed");
+    }
+
+    #[test]
+    fn what_all_users_find_is_in_a_folder_that_they_can_read() {
+        let mode = |of: &str| mode_of(Path::new(of)).as_raw_mode();
+        assert_eq!(mode("/var/lib/wattwise"), 0o755);
+        assert_eq!(mode("/run/wattwise"), 0o700);
+        assert_eq!(mode("/home/a/.local/state/wattwise"), 0o700);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use crate::args::output;
 use crate::args::output::{OpenOutput, OutputPath};
 use crate::exit::{Failure, Outcome, print, print_json};
 use crate::model::machine;
-use crate::show::screen::{self, Look, Screen, note};
+use crate::show::screen::{self, Screen, TextStyle, note};
 use crate::show::table::{cell, drawn, wrapped};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use std::time::Duration;
@@ -23,7 +23,7 @@ use wattwise_report::locks as page;
 const MOST_THREADS: usize = 1024;
 
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct LockBenchArgs {
     /// Locks: glibc, std, parking_lot, or LOCK[:POLICY] of wattwise-locks; 'all' for every one. With --machine
     /// mcs:WAIT, mcs:tstate-12.5+WAIT, mcs:pstate-3+WAIT [default: glibc,std,parking_lot,adaptive; study 004's]
     #[arg(long, short, value_delimiter = ',')]
@@ -74,7 +74,7 @@ pub(crate) struct Args {
 const LOCKS: [&str; 4] = ["glibc", "std", "parking_lot", "adaptive"];
 const THREADS: [usize; 5] = [1, 2, 4, 8, 32];
 
-pub(crate) fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &LockBenchArgs) -> Outcome {
     let mut plan = plan(args)?;
     let csv = output::open("--csv", args.csv.as_ref())?;
     let report = output::open("--report", args.report.as_ref())?;
@@ -107,7 +107,7 @@ fn refused(flag: &str, why: &str) -> Failure {
     Failure::input(format!("bench locks: {flag}: {why}"))
 }
 
-fn measured(args: &Args, plan: &mut LockMatrix) -> Result<Bench, Failure> {
+fn measured(args: &LockBenchArgs, plan: &mut LockMatrix) -> Result<Bench, Failure> {
     let all = || {
         let kinds = wattwise_locks::dynamic::LockKind::all().iter().map(|k| k.name());
         OTHERS.map(String::from).into_iter().chain(kinds).collect()
@@ -143,7 +143,7 @@ fn measured(args: &Args, plan: &mut LockMatrix) -> Result<Bench, Failure> {
 }
 
 /// All but the locks, which depend on where they run.
-fn plan(args: &Args) -> Result<LockMatrix, Failure> {
+fn plan(args: &LockBenchArgs) -> Result<LockMatrix, Failure> {
     if args.threads.iter().any(|n| !(1..=MOST_THREADS).contains(n)) {
         return Err(refused("--threads", &format!("expected 1 to {MOST_THREADS}")));
     }
@@ -198,7 +198,7 @@ const LEFT_OUT: [&str; 4] = ["CPUs used", "Jain", "p50 us", "longest"];
 /// A figure as text.
 type Shown = fn(&Measured) -> String;
 
-pub(crate) fn text(bench: &Bench, look: Look) -> String {
+pub(crate) fn text(bench: &Bench, look: TextStyle) -> String {
     let wide = look.columns >= WIDE;
     let shown = |name: &str| wide || !LEFT_OUT.contains(&name);
     let right = |text: String| cell(text).set_alignment(CellAlignment::Right);

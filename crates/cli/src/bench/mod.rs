@@ -1,5 +1,6 @@
 //! `bench`: wattwise itself, and the power states of a machine.
 
+mod in_its_time;
 pub(crate) mod locks;
 mod sim;
 mod throughput;
@@ -10,31 +11,31 @@ use crate::exit::Outcome;
 use clap::Subcommand;
 
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct BenchArgs {
     #[command(subcommand)]
-    what: What,
+    what: BenchCommand,
 }
 
 #[derive(Subcommand)]
-enum What {
+enum BenchCommand {
     /// Events a second of the simulator: the bursts-v1 job, and one with everything switched on
-    Sim(crate::bench::sim::Args),
+    Sim(crate::bench::sim::SimBenchArgs),
     /// Locks and what their threads do while they wait: throughput, CPU time, fairness, waits, energy
-    Locks(Box<crate::bench::locks::Args>),
+    Locks(Box<crate::bench::locks::LockBenchArgs>),
     /// How long a change of speed takes, for every pair of speeds
-    Transition(crate::bench::transition::Args),
+    Transition(crate::bench::transition::TransitionArgs),
     /// What each speed is worth: a command's figure at each, and the knee
-    Throughput(crate::bench::throughput::Args),
+    Throughput(crate::bench::throughput::ThroughputArgs),
     /// What waking up costs, by C-state: from a timer and from another CPU
-    Wake(crate::bench::wake::Args),
+    Wake(crate::bench::wake::WakeArgs),
 }
 
-pub(crate) fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &BenchArgs) -> Outcome {
     match &args.what {
-        What::Sim(args) => crate::bench::sim::run(args),
-        What::Locks(args) => crate::bench::locks::run(args),
-        What::Transition(args) => crate::bench::transition::run(args),
-        What::Throughput(args) => crate::bench::throughput::run(args),
-        What::Wake(args) => crate::bench::wake::run(args),
+        BenchCommand::Sim(args) => crate::bench::sim::run(args),
+        BenchCommand::Locks(args) => crate::bench::locks::run(args),
+        BenchCommand::Transition(args) => crate::bench::transition::run(args),
+        BenchCommand::Throughput(args) => crate::bench::throughput::run(args),
+        BenchCommand::Wake(args) => crate::bench::wake::run(args),
     }
 }

@@ -30,7 +30,7 @@ const SCHEMA: &str = "wattwise.bench-sim/1";
 const SHORTER: u64 = 20;
 
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct SimBenchArgs {
     /// Simulated seconds of bursts-v1, which ends after 1000; jobs with more to do in each (wide, full) are cut to
     /// a twentieth
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=1000))]
@@ -40,7 +40,7 @@ pub(crate) struct Args {
     runs: u32,
     /// Only these jobs [default: all]
     #[arg(long, value_name = "JOBS", value_delimiter = ',')]
-    job: Vec<Job>,
+    job: Vec<SimJob>,
     /// Print as JSON (schema wattwise.bench-sim/1)
     #[arg(long)]
     json: bool,
@@ -49,7 +49,7 @@ pub(crate) struct Args {
 /// What can be run.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
-enum Job {
+enum SimJob {
     /// bursts-v1: 8 tasks on 4 CPUs
     Small,
     /// bursts-v1: 64 tasks on 4 CPUs
@@ -60,15 +60,15 @@ enum Job {
     Full,
 }
 
-impl Job {
-    const ALL: [Job; 4] = [Job::Small, Job::Crowded, Job::Wide, Job::Full];
+impl SimJob {
+    const ALL: [SimJob; 4] = [SimJob::Small, SimJob::Crowded, SimJob::Wide, SimJob::Full];
 
     fn name(self) -> &'static str {
         match self {
-            Job::Small => "small",
-            Job::Crowded => "crowded",
-            Job::Wide => "wide",
-            Job::Full => "full",
+            SimJob::Small => "small",
+            SimJob::Crowded => "crowded",
+            SimJob::Wide => "wide",
+            SimJob::Full => "full",
         }
     }
 
@@ -76,37 +76,37 @@ impl Job {
     fn until_ns(self, seconds: u64) -> u64 {
         let whole = seconds * 1_000_000_000;
         match self {
-            Job::Small | Job::Crowded => whole,
-            Job::Wide | Job::Full => whole.div_ceil(SHORTER),
+            SimJob::Small | SimJob::Crowded => whole,
+            SimJob::Wide | SimJob::Full => whole.div_ceil(SHORTER),
         }
     }
 
-    fn run(self, args: &Args) -> Result<Figures, Failure> {
+    fn run(self, args: &SimBenchArgs) -> Result<JobFigures, Failure> {
         let bursts = |tasks, cpus| bursts_v1(args, self, tasks, cpus);
         match self {
-            Job::Small => bursts(8, 4),
-            Job::Crowded => bursts(64, 4),
-            Job::Wide => bursts(448, 224),
-            Job::Full => full(args),
+            SimJob::Small => bursts(8, 4),
+            SimJob::Crowded => bursts(64, 4),
+            SimJob::Wide => bursts(448, 224),
+            SimJob::Full => full(args),
         }
     }
 }
 
 /// All jobs' figures.
 #[derive(Serialize)]
-struct Bench {
+struct SimBench {
     schema: &'static str,
     /// The program's.
     version: &'static str,
-    jobs: Vec<Figures>,
+    jobs: Vec<JobFigures>,
     /// What an event of `wide` costs, of what one of `small` does; none unless both were run.
     wide_over_small: Option<f64>,
 }
 
 /// One job's figures: the fastest run's.
 #[derive(Serialize)]
-struct Figures {
-    job: Job,
+struct JobFigures {
+    job: SimJob,
     cpus: usize,
     tasks: usize,
     simulated_s: f64,
@@ -125,12 +125,13 @@ struct Figures {
     peak_memory_kib: Option<u64>,
 }
 
-pub(crate) fn run(args: &Args) -> Outcome {
-    let wanted = |job: &Job| args.job.is_empty() || args.job.contains(job);
-    let jobs = Job::ALL.into_iter().filter(wanted).map(|job| job.run(args)).collect::<Result<Vec<_>, _>>()?;
-    let cost = |job: Job| jobs.iter().find(|f| f.job == job).map(|f| f.ns_per_event);
-    let wide_over_small = cost(Job::Wide).zip(cost(Job::Small)).map(|(wide, small)| wide / small);
-    let bench = Bench { schema: SCHEMA, version: env!("CARGO_PKG_VERSION"), jobs, wide_over_small };
+pub(crate) fn run(args: &SimBenchArgs) -> Outcome {
+    let wanted = |job: &SimJob| args.job.is_empty() || args.job.contains(job);
+    let jobs =
+        SimJob::ALL.into_iter().filter(wanted).map(|job| job.run(args)).collect::<Result<Vec<_>, _>>()?;
+    let cost = |job: SimJob| jobs.iter().find(|f| f.job == job).map(|f| f.ns_per_event);
+    let wide_over_small = cost(SimJob::Wide).zip(cost(SimJob::Small)).map(|(wide, small)| wide / small);
+    let bench = SimBench { schema: SCHEMA, version: env!("CARGO_PKG_VERSION"), jobs, wide_over_small };
     match args.json {
         true => print_json(&bench)?,
         false => print(&text(&bench))?,
@@ -138,7 +139,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     Ok(0)
 }
 
-fn text(bench: &Bench) -> String {
+fn text(bench: &SimBench) -> String {
     let mut text = String::new();
     for f in &bench.jobs {
         text += &format!(
@@ -171,7 +172,7 @@ fn peak_memory_kib() -> Option<u64> {
 
 /// What to run, and under what.
 struct Scene<'a> {
-    job: Job,
+    job: SimJob,
     machine: &'a MachineModel,
     workload: &'a Workload,
     speed: &'a dyn Fn() -> Box<dyn SpeedPolicy>,
@@ -180,7 +181,7 @@ struct Scene<'a> {
 }
 
 impl Scene<'_> {
-    fn best_of(&self, args: &Args) -> Figures {
+    fn best_of(&self, args: &SimBenchArgs) -> JobFigures {
         let first = self.once(args);
         (1..args.runs).map(|_| self.once(args)).fold(
             first,
@@ -190,7 +191,7 @@ impl Scene<'_> {
         )
     }
 
-    fn once(&self, args: &Args) -> Figures {
+    fn once(&self, args: &SimBenchArgs) -> JobFigures {
         let until_ns = self.job.until_ns(args.seconds);
         let setup = Setup {
             placement: self.placement,
@@ -200,11 +201,11 @@ impl Scene<'_> {
         let o = Simulation::new(setup).run_until(until_ns);
         let wall_s = start.elapsed().as_secs_f64();
         let events = match self.job {
-            Job::Full => o.events,
-            Job::Small | Job::Crowded | Job::Wide => 2 * o.wakeups + o.decisions,
+            SimJob::Full => o.events,
+            SimJob::Small | SimJob::Crowded | SimJob::Wide => 2 * o.wakeups + o.decisions,
         };
         let simulated_s = until_ns as f64 * 1e-9;
-        Figures {
+        JobFigures {
             job: self.job,
             cpus: self.machine.cpus.len(),
             tasks: self.workload.tasks.len(),
@@ -244,7 +245,7 @@ fn bursts_workload(tasks: u64) -> Result<Workload, Failure> {
     Ok(workload)
 }
 
-fn bursts_v1(args: &Args, job: Job, tasks: u64, cpus: usize) -> Result<Figures, Failure> {
+fn bursts_v1(args: &SimBenchArgs, job: SimJob, tasks: u64, cpus: usize) -> Result<JobFigures, Failure> {
     let machine = bursts_machine(cpus)?;
     let workload = bursts_workload(tasks)?;
     let idle = machine_idle(&machine).map_err(Failure::work)?;
@@ -261,7 +262,7 @@ fn bursts_v1(args: &Args, job: Job, tasks: u64, cpus: usize) -> Result<Figures, 
 
 /// Everything switched on: SMT, C-states with menu, package states, transition delays, schedutil at
 /// every scheduling event, and tasks that wake each other.
-fn full(args: &Args) -> Result<Figures, Failure> {
+fn full(args: &SimBenchArgs) -> Result<JobFigures, Failure> {
     let machine = library::machine("core-i5-2gen").map_err(Failure::work)?;
     let mut workload = library::workload("bursts-v1", &ImportOptions::default()).map_err(Failure::work)?;
     let pairs = library::workload("ping-pong", &ImportOptions::default()).map_err(Failure::work)?;
@@ -280,7 +281,7 @@ fn full(args: &Args) -> Result<Figures, Failure> {
     let schedutil = speed::find("schedutil").ok_or_else(|| Failure::work("no schedutil"))?;
     let menu = wattwise_policy::idle::find("menu").ok_or_else(|| Failure::work("no menu"))?;
     let scene = Scene {
-        job: Job::Full,
+        job: SimJob::Full,
         machine: &machine,
         workload: &workload,
         speed: &|| (schedutil.build)(&platform(&machine), &Settings::defaults(schedutil.params)),

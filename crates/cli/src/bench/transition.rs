@@ -3,19 +3,21 @@
 use crate::args::output;
 use crate::args::output::OutputPath;
 use crate::args::root as hardware;
+use crate::bench::in_its_time::InItsTime;
 use crate::exit::{Failure, Outcome, print, print_json};
 use crate::show::benches;
-use wattwise_control::delays::transition::{Live, measure};
+use wattwise_control::delays::transition::{LiveDomain, Stage, measure};
 use wattwise_control::delays::wake::pin;
 use wattwise_control::hold::{Wishes, hold};
 use wattwise_control::set::plan::Setting;
 use wattwise_hw::cpus::select::Selector;
+use wattwise_hw::root::Root;
 use wattwise_hw::states::cpufreq::Cpufreq;
 use wattwise_live::bench::transition::{Matrix, SCHEMA};
 use wattwise_live::run::child::Signals;
 
 #[derive(clap::Args)]
-pub(in super::super) struct Args {
+pub(in super::super) struct TransitionArgs {
     /// The CPU whose frequency domain is measured
     #[arg(long, default_value_t = 0)]
     cpu: u32,
@@ -38,11 +40,18 @@ pub(in super::super) struct Args {
     root: hardware::RootArgs,
 }
 
-pub(crate) fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &TransitionArgs) -> Outcome {
     if args.trials == 0 {
         return Err(Failure::input("--trials 0; expected at least 1"));
     }
-    let root = args.root.open()?;
+    let root: Box<dyn Root> = match args.root.emulated()? {
+        Some(machine) => {
+            // Its time is ours alone.
+            machine.furnish();
+            Box::new(machine)
+        }
+        None => args.root.open()?,
+    };
     let cpufreq = Cpufreq::read(&*root);
     let policy = cpufreq.of(args.cpu).ok_or_else(|| match cpufreq.policies().is_empty() {
         true => Failure::impossible(format!("speeds cannot be changed here: {}", cpufreq.policies.why_not())),
@@ -89,14 +98,22 @@ pub(crate) fn run(args: &Args) -> Outcome {
     if root.is_this_machine() {
         pin(args.cpu as usize).map_err(Failure::impossible)?;
     }
-    let mut live = Live::open(&*root, policy, &levels).map_err(Failure::impossible)?;
     let stop = || signals.caught().map(|s| format!("signal {s} came; the governor is put back"));
-    let pairs = measure(&mut live, &levels, args.trials, args.seed, &stop).map_err(Failure::work)?;
+    let timed =
+        |stage: &mut dyn Stage| measure(stage, &levels, args.trials, args.seed, &stop).map_err(Failure::work);
+    let (by, pairs) = match InItsTime::open(&*root, policy).map_err(Failure::impossible)? {
+        Some(mut emulated) => (emulated.by(), timed(&mut emulated)?),
+        None => {
+            let mut live = LiveDomain::open(&*root, policy, &levels).map_err(Failure::impossible)?;
+            let pairs = timed(&mut live)?;
+            (live.by(), pairs)
+        }
+    };
     let matrix = Matrix {
         schema: SCHEMA.to_owned(),
         machine: crate::machine::ab::machine_here(&*root),
         policy: policy.name().to_owned(),
-        by: live.by(),
+        by,
         trials: args.trials,
         levels_khz: levels,
         pairs,

@@ -22,7 +22,7 @@ use wattwise_live::bench::wake::{SCHEMA, WakeLatency, WakeUps};
 use wattwise_live::run::child::Signals;
 
 #[derive(clap::Args)]
-pub(in super::super) struct Args {
+pub(in super::super) struct WakeArgs {
     /// The CPU that sleeps [default: the last that may be used]
     #[arg(long)]
     cpu: Option<usize>,
@@ -40,7 +40,7 @@ pub(in super::super) struct Args {
     json: bool,
 }
 
-pub(crate) fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &WakeArgs) -> Outcome {
     let this = hardware::RootArgs::default();
     let root = this.open()?;
     let sleep = Duration::from_nanos(

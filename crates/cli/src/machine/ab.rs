@@ -9,27 +9,28 @@ use crate::args::settings::ArmArgs;
 use crate::args::state;
 use crate::exit::{Failure, Outcome, print, print_json};
 use crate::machine::step_back::step_back;
-use crate::model::compare::{self, Held, How};
+use crate::model::compare::{self, HeldAgainst, How};
 use crate::model::{machine, stop::Stop};
-use crate::show::answer::{self, Shown};
+use crate::show::answer::{self, ShownParts};
 use crate::show::screen::{self, Screen, note, say};
-use crate::show::table::Order;
+use crate::show::table::PolicyOrder;
 use regex_lite::Regex;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use wattwise_advice::compare::REPLICAS;
 use wattwise_advice::rule::{Goal, Rule};
 use wattwise_figure::verdict::Aim;
 use wattwise_figure::{Provenance, share, shell};
 use wattwise_hw::identity::Identity;
 use wattwise_hw::root::{Root, text};
-use wattwise_hw::states::supply::Source;
+use wattwise_hw::states::supply::SupplySource;
 use wattwise_hw::states::writers;
-use wattwise_live::ab::arm::{Arm, Live, Parts};
-use wattwise_live::ab::conduct::{Bench, Budget, Design, Progress, conduct};
+use wattwise_live::ab::arm::{Arm, LiveBench, Parts};
+use wattwise_live::ab::conduct::{Bench, Budget, Design, ExperimentProgress, conduct};
 use wattwise_live::ab::log as file;
-use wattwise_live::ab::log::{ArmText, Header, Line, Of, Read, Writer};
+use wattwise_live::ab::log::{AbLogWriter, AbRead, ArmText, Header, Line, Of};
 use wattwise_live::ab::result;
-use wattwise_live::run::child::{Job, Signals};
+use wattwise_live::run::child::{CommandJob, Signals};
 use wattwise_live::run::observe::Observer;
 use wattwise_live::run::preset;
 use wattwise_policy::PowerSource;
@@ -47,7 +48,7 @@ use wattwise_trace::ImportOptions;
     wattwise ab --same -- ./work        does this machine tell equal things apart? (it must not)\n  \
     wattwise ab --machine xeon-4210 schedutil burst --workload parallel-build"
 )]
-pub(crate) struct Args {
+pub(crate) struct AbArgs {
     /// The arms; the first is what the others are compared with
     arms: Vec<String>,
     /// A file of results (compare --json, tune --json): its recommended policy against its reference
@@ -151,12 +152,12 @@ fn part(text: &str) -> Result<f64, String> {
     }
 }
 
-pub(crate) fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &AbArgs) -> Outcome {
     conducted(args).map(|(code, _)| code)
 }
 
 /// Runs the comparison: the exit code, and what the log has; none on a model.
-pub(crate) fn conducted(args: &Args) -> Result<(u8, Option<Read>), Failure> {
+pub(crate) fn conducted(args: &AbArgs) -> Result<(u8, Option<AbRead>), Failure> {
     let of_result =
         args.from.as_deref().map(|file| Results::read("--from", file)?.arms("--from")).transpose()?;
     let arms = of_result.map_or_else(|| args.arms.clone(), Vec::from);
@@ -183,14 +184,14 @@ pub(crate) fn conducted(args: &Args) -> Result<(u8, Option<Read>), Failure> {
     let observer = observer(&**root, &header)?;
     let report = output::open("--report", args.report.as_ref())?;
     let file = match &earlier {
-        Some(read) => Writer::resume(path.path(), read).map_err(Failure::work)?,
-        None => Writer::create(path.path(), &header).map_err(Failure::input)?,
+        Some(read) => AbLogWriter::resume(path.path(), read).map_err(Failure::work)?,
+        None => AbLogWriter::create(path.path(), &header).map_err(Failure::input)?,
     };
     path.keep_apart();
     let signals = Signals::catch().map_err(Failure::work)?;
     let journal = asked.journal()?;
     let _paused = step_back(&**root, "wattwise ab")?;
-    let mut live = Live::new(Parts {
+    let mut live = LiveBench::new(Parts {
         root: &**root,
         journal: &journal,
         header: &header,
@@ -206,7 +207,7 @@ pub(crate) fn conducted(args: &Args) -> Result<(u8, Option<Read>), Failure> {
     if !args.idle_floor.is_zero() && earlier.as_ref().is_none_or(|r| r.floor_w.is_none()) {
         live.floor(args.idle_floor).map_err(Failure::work)?;
     }
-    let done = earlier.as_ref().map(Read::done).unwrap_or_default();
+    let done = earlier.as_ref().map(AbRead::done).unwrap_or_default();
     let conducted =
         conduct(&header.plan, &mut live, done).map_err(|message| Failure { code: live.code(), message })?;
     let stopped = live.stop();
@@ -264,7 +265,7 @@ pub(crate) fn pattern(given: &str) -> Result<Regex, Failure> {
     })
 }
 
-impl Args {
+impl AbArgs {
     /// The plan as these arguments say it.
     fn header(&self, root: &dyn Root, arms: &[String]) -> Result<Header, Failure> {
         let arms = self.arm_texts(arms)?;
@@ -375,11 +376,11 @@ fn ready(root: &dyn Root, header: &Header) -> Result<Vec<Arm>, Failure> {
         .map(|arm| {
             Ok(Arm {
                 wishes: words.wishes(arm.policy.as_deref().unwrap_or("current"))?,
-                job: Job {
+                job: CommandJob {
                     command: arm.command.clone(),
                     capture: true,
                     leave_nothing: true,
-                    ..Job::default()
+                    ..CommandJob::default()
                 },
             })
         })
@@ -393,17 +394,17 @@ fn pre_flight(root: &dyn Root, path: &Path, header: &Header) {
         note!("{} is running and may change {}; pause it with: {}", writer.name, writer.writes, writer.pause);
     }
     let supply = wattwise_hw::states::supply::supply(root);
-    if supply.source == Source::Battery && !header.battery {
+    if supply.source == SupplySource::Battery && !header.battery {
         note!("the machine runs on its battery ({}): it may slow down as that empties", supply.why);
     }
 }
 
 /// Progress, on a terminal only.
-fn tell(p: &Progress) {
+fn tell(p: &ExperimentProgress) {
     screen::progress(&progress(p));
 }
 
-fn progress(p: &Progress) -> String {
+fn progress(p: &ExperimentProgress) -> String {
     let wanted = match p.wanted {
         Some(wanted) => format!("pair {} of {wanted}", p.blocks),
         None => format!("pair {} of a pilot of {}", p.blocks, p.pilot),
@@ -424,11 +425,8 @@ fn left(s: f64) -> String {
     }
 }
 
-/// Replicas of a question asked of a model.
-const REPLICAS: u64 = 64;
-
 /// The same question asked of a model.
-fn on_a_model(args: &Args, arms: &[String], machine: &str) -> Outcome {
+fn on_a_model(args: &AbArgs, arms: &[String], machine: &str) -> Outcome {
     let name = args.workload.as_deref().unwrap_or(library::DEFAULT_WORKLOAD);
     if arms.len() < 2 || !args.command.is_empty() {
         return Err(Failure::input(
@@ -462,7 +460,7 @@ fn on_a_model(args: &Args, arms: &[String], machine: &str) -> Outcome {
     let rule = Rule { goal, max_slowdown: f64::INFINITY };
     let [reference, ..] = &policies[..] else { return Err(Failure::input("ab --machine: no policy")) };
     let stop = Stop::follow();
-    let against = Held::by(reference);
+    let against = HeldAgainst::by(reference);
     let (comparison, details) = compare::conduct(&job, (rule, How::AsAsked), REPLICAS, &against, &stop)?;
     if let Some(report) = report {
         let html = wattwise_report::compare_html(&comparison, &details, &crate::args::command_line());
@@ -470,7 +468,12 @@ fn on_a_model(args: &Args, arms: &[String], machine: &str) -> Outcome {
     }
     match args.json {
         true => print_json(&comparison)?,
-        false => print(&answer::comparison(&comparison, Screen::Out.look(), Order::Best, Shown::default()))?,
+        false => print(&answer::comparison(
+            &comparison,
+            Screen::Out.look(),
+            PolicyOrder::Best,
+            ShownParts::default(),
+        ))?,
     }
     Ok(if comparison.stopped { stop.code() } else { 0 })
 }
@@ -481,7 +484,7 @@ mod tests {
 
     #[test]
     fn progress_says_the_time_left_once_it_is_known() {
-        let at = |blocks, wanted, left_s| progress(&Progress { blocks, wanted, pilot: 10, left_s });
+        let at = |blocks, wanted, left_s| progress(&ExperimentProgress { blocks, wanted, pilot: 10, left_s });
         assert_eq!(at(0, None, None), "pair 0 of a pilot of 10");
         assert_eq!(at(3, None, Some(70.0)), "pair 3 of a pilot of 10; at least 70 s left");
         assert_eq!(at(12, Some(20), Some(755.0)), "pair 12 of 20; about 13 min left");

@@ -13,11 +13,13 @@ use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use wattwise_calibrate::calibration::{Calibration, CalibrationError, Progress, calibrate, state_of};
-use wattwise_calibrate::check::Check;
-use wattwise_calibrate::pages::sections;
-use wattwise_calibrate::plan::CalibrationPlan;
-use wattwise_calibrate::site::{Emulated, Live, Site};
+use wattwise_calibrate::calibration::pages::sections;
+use wattwise_calibrate::calibration::plan::CalibrationPlan;
+use wattwise_calibrate::calibration::{
+    Calibration, CalibrationError, CalibrationProgress, calibrate, state_of,
+};
+use wattwise_calibrate::fit::check::Check;
+use wattwise_calibrate::site::{Emulated, LiveSite, Site};
 use wattwise_calibrate::truth;
 use wattwise_figure::shell;
 use wattwise_hw::root::{DirRoot, Root, text as text_of};
@@ -30,7 +32,7 @@ use wattwise_trace::record;
     after_help = "Keep the machine on its usual supply and leave it alone meanwhile. Settings are put back after each window,\n\
     and by 'wattwise restore' if this is killed; the same command then goes on where it was."
 )]
-pub(crate) struct Args {
+pub(crate) struct CalibrateArgs {
     /// How long it may take (90s, 10min); on a battery an hour tells more
     #[arg(long, value_name = "DURATION", default_value = "10min", value_parser = duration)]
     budget: Duration,
@@ -104,7 +106,7 @@ pub(crate) struct FittedFigure {
     standing: String,
 }
 
-pub(crate) fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &CalibrateArgs) -> Outcome {
     let root = args.root.open()?;
     if args.root.emulated()?.is_none() && !is_measurable(&*root) {
         return Err(not_put_to_work(&args.root, &*root));
@@ -133,7 +135,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
             _ = truth::behind(&machine, truth::USUAL, args.seed);
             Box::new(Emulated::new(machine).stopped_by(&stop))
         }
-        None if root.is_this_machine() || is_this_one(&*root) => Box::new(Live::new(&*root, &sleep)),
+        None if root.is_this_machine() || is_this_one(&*root) => Box::new(LiveSite::new(&*root, &sleep)),
         None => match Emulated::mounted(&*root) {
             Some(site) => Box::new(site.stopped_by(&stop)),
             None => return Err(not_put_to_work(&args.root, &*root)),
@@ -227,7 +229,7 @@ fn failure(e: CalibrationError) -> Failure {
     }
 }
 
-fn told(p: &Progress<'_>) {
+fn told(p: &CalibrationProgress<'_>) {
     if let Some(note) = p.note {
         note!("{note}");
     } else {
@@ -258,7 +260,7 @@ fn found(file: &Path, (default, written): (bool, bool), calibration: &Calibratio
 }
 
 /// A figure of the machine file that was fitted, measured or guessed.
-fn found_of(input: &wattwise_model::machine::figures::Input<'_>) -> Option<FittedFigure> {
+fn found_of(input: &wattwise_model::machine::figures::MachineInput<'_>) -> Option<FittedFigure> {
     let v = input.value?;
     let standing = match input.confidence {
         Confidence::Fitted => "fitted",
@@ -304,7 +306,7 @@ pub(crate) fn text(found: &Calibrated) -> String {
     }
     let mut table = Table::new();
     table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header(["figure", "value", "95 % interval", "standing"]);
+    table.set_header(["figure", "value", "95 % interval", "basis"]);
     for f in &found.figures {
         let unit = if f.unit.is_empty() { String::new() } else { format!(" {}", f.unit) };
         table.add_row(

@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use wattwise_figure::units::duration_ns;
 use wattwise_hw::capture;
-use wattwise_hw::capture::Options;
+use wattwise_hw::capture::CaptureOptions;
 
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct CaptureArgs {
     /// The file to write
     #[arg(short, long, value_name = "FILE")]
     output: OutputPath,
@@ -31,7 +31,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-pub(crate) fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &CaptureArgs) -> Outcome {
     let duration = |flag: &str, text: &str| {
         duration_ns(text, "s").map(Duration::from_nanos).map_err(|e| Failure::input(format!("--{flag} {e}")))
     };
@@ -41,7 +41,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
     let length = args.length.as_deref().map_or(Ok(Duration::ZERO), |l| duration("for", l))?;
     let root = args.root.open()?;
-    let options = Options { length, every, acpi: args.acpi, registers: Vec::new() };
+    let options = CaptureOptions { length, every, acpi: args.acpi, registers: Vec::new() };
     let file = args.output.open("--output")?;
     // A signal ends the series; what was seen until then is written.
     let stop = Arc::new(AtomicBool::new(false));

@@ -3,7 +3,7 @@
 
 use crate::args::root as hardware;
 use crate::exit::{Failure, Outcome, print};
-use crate::machine::set::{Hold, apply, not_planned};
+use crate::machine::set::{HoldTime, apply, not_planned};
 use std::fmt::Write;
 use wattwise_control::set::plan::{Inventory, Setting, plan};
 use wattwise_figure::units::{show_khz, show_ns, speed};
@@ -13,7 +13,7 @@ use wattwise_hw::states::cpufreq::{Cpufreq, CpufreqPolicy};
 
 #[derive(clap::Args)]
 #[group(multiple = true)]
-pub(crate) struct InfoArgs {
+pub(crate) struct CpufreqInfoArgs {
     /// CPU number [default: all]
     #[arg(short, long, value_name = "CPU")]
     cpu: Option<u32>,
@@ -65,7 +65,7 @@ pub(crate) struct InfoArgs {
     after_help = "A speed is in Hz, kHz (default), MHz, GHz or THz by its unit. Without -c, CPU 0 is meant. \
     -f goes with -c and -r only."
 )]
-pub(crate) struct SetArgs {
+pub(crate) struct CpufreqSetArgs {
     /// CPU number
     #[arg(short, long, value_name = "CPU", default_value_t = 0)]
     cpu: u32,
@@ -88,7 +88,7 @@ pub(crate) struct SetArgs {
     root: hardware::RootArgs,
 }
 
-pub(crate) fn set(args: &SetArgs) -> Outcome {
+pub(crate) fn set(args: &CpufreqSetArgs) -> Outcome {
     let of = |flag: &str, given: &Option<String>| {
         let parsed = given.as_deref().map(speed).transpose();
         parsed.map_err(|e| Failure::input(format!("--{flag} {e}")))
@@ -118,10 +118,10 @@ pub(crate) fn set(args: &SetArgs) -> Outcome {
         cpus = policy.related.and(&inventory.topology.online);
     }
     let plan = plan(&*root, &inventory, &cpus, &settings).map_err(not_planned)?;
-    apply(&*root, &args.root.journal()?, &plan, &Hold::Kept, false)
+    apply(&*root, &args.root.journal()?, &plan, &HoldTime::Kept, false)
 }
 
-pub(crate) fn info(args: &InfoArgs) -> Outcome {
+pub(crate) fn info(args: &CpufreqInfoArgs) -> Outcome {
     let root = args.root.open()?;
     let cpufreq = Cpufreq::read(&*root);
     if cpufreq.policies.value.is_none() {
@@ -163,7 +163,7 @@ fn proc_line(cpu: u32, p: &CpufreqPolicy) -> String {
 }
 
 /// What was asked for, bare, or the whole listing.
-fn facts(args: &InfoArgs, root: &dyn Root, cpu: u32, p: &CpufreqPolicy) -> String {
+fn facts(args: &CpufreqInfoArgs, root: &dyn Root, cpu: u32, p: &CpufreqPolicy) -> String {
     let khz = |khz: u64| if args.human { show_khz(khz) } else { khz.to_string() };
     let spaced = |set: &CpuSet| set.iter().map(|c| c.to_string()).collect::<Vec<_>>().join(" ");
     let pair = |(low, high): (u64, u64)| format!("{} {}", khz(low), khz(high));

@@ -19,7 +19,7 @@ use mount::serve;
     wattwise emulate bc10 /mnt --for cpupower frequency-info\n  \
     wattwise emulate bc10 /mnt --for wattwise info"
 )]
-pub(crate) struct Args {
+pub(crate) struct EmulateArgs {
     /// A bundled machine's name (with or without emulated:), a description (.toml), a folder with sys and proc, or a capture
     machine: String,
     /// An empty folder to mount on
@@ -59,7 +59,7 @@ fn machine(given: &str) -> Result<Emulator, Failure> {
     wattwise_emulator::named(given).map_err(Failure::input)
 }
 
-pub(crate) fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &EmulateArgs) -> Outcome {
     let machine = machine(&args.machine)?;
     if let Some(seed) = args.truth {
         truth::behind(&machine, truth::USUAL, seed).ok_or_else(|| {
@@ -78,6 +78,6 @@ pub(crate) fn run(args: &Args) -> Outcome {
 
 /// Without FUSE there is nothing to mount by.
 #[cfg(not(feature = "mount"))]
-fn serve(_: &Args, _: &Emulator) -> Outcome {
+fn serve(_: &EmulateArgs, _: &Emulator) -> Outcome {
     Err(Failure::impossible("emulate: this wattwise is built without FUSE; install it with --features mount"))
 }

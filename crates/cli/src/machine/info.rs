@@ -15,7 +15,7 @@ use wattwise_hw::info::Info;
 use wattwise_hw::probe::Probed;
 
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct InfoArgs {
     /// Topics in full; none is one screen of what is in force
     #[arg(value_enum)]
     topics: Vec<Topic>,
@@ -55,7 +55,7 @@ enum Topic {
     Writers,
 }
 
-pub(crate) fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &InfoArgs) -> Outcome {
     let root = args.root.open()?;
     let mut info = Info::read(&*root);
     if info.topology.present.is_empty() {

@@ -8,7 +8,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
-use wattwise_child::{Running, Signals, exit_code};
+use wattwise_child::{RunningCommand, Signals, exit_code};
 use wattwise_figure::shell;
 use wattwise_lockbench::advise::{LockAdvice, MutexUse, SCHEMA, advise};
 use wattwise_output::Scratch;
@@ -17,13 +17,13 @@ use wattwise_output::Scratch;
 const LIBRARY: &str = "libwattwise_pthread.so";
 
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct LocksArgs {
     #[command(subcommand)]
-    what: What,
+    what: LocksCommand,
 }
 
 #[derive(Subcommand)]
-enum What {
+enum LocksCommand {
     /// Run a command with its mutexes counted, and say which are contended and which lock would serve them
     Advise(AdviseArgs),
 }
@@ -51,9 +51,9 @@ fn lock(name: &str) -> Result<String, String> {
     wattwise_locks::dynamic::LockKind::parse(name).map(|_| name.to_owned()).map_err(|e| e.to_string())
 }
 
-pub(crate) fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &LocksArgs) -> Outcome {
     match &args.what {
-        What::Advise(args) => run_advise(args),
+        LocksCommand::Advise(args) => run_advise(args),
     }
 }
 
@@ -110,8 +110,8 @@ fn watched(args: &AdviseArgs, library: &Path, folder: &Path) -> Result<(u8, f64)
     command.args(&args.command[1..]).env("LD_PRELOAD", preload);
     command.env("WATTWISE_LOCK", &args.lock).env("WATTWISE_LOCK_WATCH", folder.join("counts"));
     let begun = Instant::now();
-    let running =
-        Running::start(&mut command, true).map_err(|e| Failure { code: e.code(), message: e.to_string() })?;
+    let running = RunningCommand::start(&mut command, true)
+        .map_err(|e| Failure { code: e.code(), message: e.to_string() })?;
     running.until_it_ends(&signals).map_err(Failure::work)?;
     let elapsed_s = begun.elapsed().as_secs_f64();
     let (status, _) = running.reap().map_err(Failure::work)?;

@@ -21,7 +21,7 @@ use wattwise_daemon::run::listed;
 use wattwise_figure::on_screen;
 use wattwise_figure::setting::{Setting, words};
 use wattwise_hw::root::Root;
-use wattwise_live::run::child::Job;
+use wattwise_live::run::child::CommandJob;
 use wattwise_replay::apply::decides_by_looking;
 use wattwise_replay::spec::{PolicySpec, rule_and_parts};
 
@@ -29,9 +29,9 @@ use wattwise_replay::spec::{PolicySpec, rule_and_parts};
 const FILES: [&str; 2] = ["/etc/wattwise/profiles.toml", "/var/lib/wattwise/profiles.toml"];
 
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct ProfileArgs {
     #[command(subcommand)]
-    what: What,
+    what: ProfileCommand,
     /// The daemon's socket
     #[arg(long, value_name = "FILE", global = true, default_value = SOCKET)]
     socket: String,
@@ -44,7 +44,7 @@ pub(crate) struct Args {
 }
 
 #[derive(Subcommand)]
-enum What {
+enum ProfileCommand {
     /// The profiles, and which is in force
     List,
     /// What a profile wants, and under which conditions
@@ -122,21 +122,21 @@ pub(crate) struct ProfileStatus {
     status: Status,
 }
 
-pub(crate) fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &ProfileArgs) -> Outcome {
     match &args.what {
-        What::List => args.list(),
-        What::Show { name } => args.show(name),
-        What::Status => args.status(),
-        What::Set { name } => {
+        ProfileCommand::List => args.list(),
+        ProfileCommand::Show { name } => args.show(name),
+        ProfileCommand::Status => args.status(),
+        ProfileCommand::Set { name } => {
             args.ask(&Request::Set { profile: name.clone() })?;
             args.status()
         }
-        What::Hold { name, reason, command } => args.hold(name, reason, command),
-        What::Release { cookie } => {
+        ProfileCommand::Hold { name, reason, command } => args.hold(name, reason, command),
+        ProfileCommand::Release { cookie } => {
             args.ask(&Request::Release { cookie: *cookie })?;
             args.status()
         }
-        What::Add(add) => args.add(add),
+        ProfileCommand::Add(add) => args.add(add),
     }
 }
 
@@ -161,7 +161,7 @@ fn answered(connection: &mut Connection, request: &Request) -> Result<Reply, Fai
     }
 }
 
-impl Args {
+impl ProfileArgs {
     fn ask(&self, request: &Request) -> Result<Reply, Failure> {
         answered(&mut connect(&self.socket)?, request)
     }
@@ -259,7 +259,7 @@ impl Args {
             return Ok(0);
         }
         // The hold ends with the connection, which lives as long as the command.
-        let job = Job { command: command.to_vec(), ..Job::default() };
+        let job = CommandJob { command: command.to_vec(), ..CommandJob::default() };
         let ended = wattwise_live::run::child::run(&job, &signals, None, &mut || {})
             .map_err(|e| Failure { code: e.code(), message: e.to_string() })?;
         Ok(ended.code())
@@ -397,7 +397,11 @@ fn table(root: &dyn Root, name: &str, policy: &str) -> Result<String, Failure> {
                 return Err(refused);
             }
             let beside = match rest {
-                Some(rest) => arm.wishes(&format!("current+{rest}"))?,
+                Some(rest) => {
+                    let kept = format!("current+{rest}");
+                    let typed = |e: Failure| Failure { message: e.message.replace(&kept, policy), ..e };
+                    arm.wishes(&kept).map_err(typed)?
+                }
                 None => Default::default(),
             };
             (beside.settings, beside.cores, Some(head.to_owned()))

@@ -16,14 +16,15 @@ use wattwise_figure::verdict::Aim;
 use wattwise_figure::{Provenance, share, shell};
 use wattwise_hw::identity::Identity;
 use wattwise_hw::root::Root;
-use wattwise_hw::states::supply::{Source, supply};
+use wattwise_hw::states::supply::{SupplySource, supply};
 use wattwise_hw::states::writers;
 use wattwise_live::ab::conduct::{Budget, Design, End};
 use wattwise_live::prove::block::{Block, pairs};
 use wattwise_live::prove::hours::{self, Hours};
+use wattwise_live::prove::judge::RatioInterval;
 use wattwise_live::prove::log::{self as file, Header, Predicted, Side};
 use wattwise_live::prove::machine::{Parts, Prover};
-use wattwise_live::prove::{judge, probe, result, say as words};
+use wattwise_live::prove::{conclude, judge, probe, say as words};
 use wattwise_live::run::child::Signals;
 use wattwise_live::run::observe::Observer;
 
@@ -39,7 +40,7 @@ pub(crate) const PLAN_SCHEMA: &str = "wattwise.prove-plan/1";
     wattwise prove --from result.json --report proof.html\n  \
     wattwise report prove-*.jsonl                       what a running one has so far"
 )]
-pub(crate) struct Args {
+pub(crate) struct ProveArgs {
     /// The two policies: B is compared with A
     #[arg(value_names = ["A", "B"], num_args = 0..=2)]
     policies: Vec<String>,
@@ -109,7 +110,7 @@ pub(crate) struct PlanOutput {
     hours: Option<Hours>,
 }
 
-pub(crate) fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &ProveArgs) -> Outcome {
     let earlier =
         args.resume.as_ref().map(|path| file::read(path.path()).map_err(Failure::input)).transpose()?;
     // A plan has its machine with it.
@@ -159,7 +160,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let log = prover.into_file().ok_or_else(|| Failure::work("the log is gone"))?;
     screen::progress("");
     let read = log.read(file::parse).map_err(Failure::work)?;
-    let proof = result::of(&read);
+    let proof = conclude::of(&read);
     if let Some(report) = report {
         report.write(wattwise_report::prove_html(&read, &proof).as_bytes())?;
     }
@@ -225,7 +226,7 @@ fn pre_flight(root: &dyn Root, path: &OutputPath, header: &Header) {
     for writer in writers::running(root) {
         note!("{} is running and may change {}; pause it with: {}", writer.name, writer.writes, writer.pause);
     }
-    if supply(root).source == Source::Battery && !header.battery {
+    if supply(root).source == SupplySource::Battery && !header.battery {
         note!("the machine runs on its battery: pairs in which mains comes or goes are left out");
     }
 }
@@ -236,7 +237,7 @@ fn progress(header: &Header, blocks: &[Block]) -> String {
     let outcome = judge::outcome(&sorted.counted, header.plan.aim.confidence, header.pairs());
     let left: f64 = sorted.left_out.iter().map(|(_, s)| s / 3600.0).sum();
     let figure = match outcome.at_any_time {
-        Some((ratio, low, high)) => {
+        Some(RatioInterval { ratio, low, high }) => {
             let change = |x: f64| wattwise_figure::signed((x - 1.0) * 100.0, 1);
             format!("{} % [{}, {}] so far", change(ratio), change(low), change(high))
         }
@@ -246,7 +247,7 @@ fn progress(header: &Header, blocks: &[Block]) -> String {
     format!("{} of {} pairs{left}; {figure}", sorted.counted.len(), header.pairs())
 }
 
-impl Args {
+impl ProveArgs {
     /// A, B, and what was predicted of them.
     fn sides(&self) -> Result<([String; 2], Option<Predicted>), Failure> {
         let of_result = self.from.as_deref().map(|path| Results::read("--from", path)).transpose()?;

@@ -11,7 +11,7 @@ use wattwise_trace::record::RecordOptions;
 pub(crate) const SCHEMA: &str = "wattwise.record/1";
 
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct RecordArgs {
     /// The recording to write: perf.data, packed when the name ends in .zst
     #[arg(long, short, value_name = "FILE")]
     output: OutputPath,
@@ -32,7 +32,7 @@ pub(crate) struct Args {
     command: Vec<String>,
 }
 
-pub(crate) fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &RecordArgs) -> Outcome {
     let duration = match args.duration {
         None if args.command.is_empty() => {
             return Err(Failure::input("record: expected -- COMMAND or --duration DURATION"));
@@ -89,7 +89,7 @@ pub(crate) fn watched(options: &RecordOptions) -> Result<record::RecordReport, r
         return record::run(options);
     }
     let told = std::cell::Cell::new(Duration::ZERO);
-    let tell = |p: record::Progress| {
+    let tell = |p: record::RecordingProgress| {
         // Once a second: the recorder is to be seen as little as possible in what it records.
         if p.elapsed >= told.get() {
             told.set(p.elapsed + Duration::from_secs(1));

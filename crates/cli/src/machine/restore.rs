@@ -17,7 +17,7 @@ use wattwise_hw::probe::why;
 use wattwise_hw::root::Root;
 
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct RestoreArgs {
     #[command(flatten)]
     root: hardware::RootArgs,
     /// Show what would be put back, and change nothing
@@ -63,24 +63,25 @@ pub(crate) struct Entry {
     note: Option<&'static str>,
 }
 
-pub(crate) fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &RestoreArgs) -> Outcome {
     let root = args.root.open()?;
     if args.root.is_passing() {
         // An emulated machine is as new: nothing of it was changed, and there is no folder to look in.
         return finish(args, &RestoreOutput::new(), false);
     }
     let folder = args.root.journal()?;
-    if !args.dry_run && root.is_this_machine() {
-        let released = wattwise_control::cores::hold::clean(&*root, &folder, true)?;
-        if let (Released::State(state), false) = (released, args.json) {
-            print(&format!("work may run on every CPU again; it was kept on CPU {}\n", state.kept))?;
-        }
-    }
     let cannot = |e: std::io::Error| {
         Failure::input(format!("{}: {e}; expected a folder of journals", folder.display()))
     };
     let listing =
         if args.dry_run { journal::look(&folder) } else { journal::list(&folder) }.map_err(cannot)?;
+    // After the folder was found to be one of ours to read.
+    if !args.dry_run {
+        let released = wattwise_control::cores::hold::clean(&*root, &folder, true)?;
+        if let (Released::State(state), false) = (released, args.json) {
+            print(&format!("work may run on every CPU again; it was kept on CPU {}\n", state.kept))?;
+        }
+    }
     let mut report = RestoreOutput::new();
     report.held_by = listing.journals.iter().filter(|f| f.held).map(|f| f.pid).collect();
     for (path, why) in &listing.unreadable {
@@ -120,7 +121,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     finish(args, &report, failed)
 }
 
-fn finish(args: &Args, report: &RestoreOutput, failed: bool) -> Outcome {
+fn finish(args: &RestoreArgs, report: &RestoreOutput, failed: bool) -> Outcome {
     match args.json {
         true => print_json(report)?,
         false => print(&text(report, args.dry_run))?,

@@ -7,23 +7,20 @@ use crate::args::settings::ArmArgs;
 use crate::exit::{Failure, Outcome, print_json};
 use crate::machine::step_back::step_back;
 use crate::model::machine;
+use crate::show::run::{RunResult, SCHEMA, text};
 use crate::show::screen::{detail, say, tell};
-use serde::{Deserialize, Serialize};
-use std::fmt::Write;
 use wattwise_control::hold::hold;
-use wattwise_control::powerctl::Profile;
-use wattwise_figure::Provenance;
-use wattwise_figure::shell;
-use wattwise_live::run::child::{Job, Signals};
+use wattwise_control::powerctl::WantedProfile;
+use wattwise_live::run::child::{CommandJob, Signals};
+use wattwise_live::run::measure;
 use wattwise_live::run::observe::Observer;
-use wattwise_live::run::{Measured, measure};
 
 #[derive(clap::Args)]
 #[command(
     after_help = "The figures go to standard error (or to --output), so that the command's own output stays whole;\n\
     the exit status is the command's."
 )]
-pub(crate) struct Args {
+pub(crate) struct RunArgs {
     /// Hold meanwhile: a governor, settings (governor=powersave,max=60%), or the file of a policy (of 'tune') or a profile
     #[arg(long, short, value_name = "POLICY")]
     policy: Option<String>,
@@ -48,33 +45,12 @@ pub(crate) struct Args {
     command: Vec<String>,
 }
 
-/// The result file.
-#[derive(Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct RunResult {
-    /// [`SCHEMA`].
-    pub(crate) schema: String,
-    /// Program and arguments.
-    pub(crate) command: Vec<String>,
-    /// As asked; none is the machine as it was.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub(crate) policy: Option<String>,
-    #[serde(flatten)]
-    pub(crate) measured: Measured,
-    /// Mean power of the machine over its window, W.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub(crate) mean_w: Option<f64>,
-}
-
-/// Schema of the result file.
-pub(crate) const SCHEMA: &str = "wattwise.run/1";
-
-pub(crate) fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &RunArgs) -> Outcome {
     let running = args.root.open_running("run")?;
     let root = &running.root;
     let prices = machine::prices(&args.watts_of, &**root)?;
     let wishes = ArmArgs { root: &**root }.wishes(args.policy.as_deref().unwrap_or("current"))?;
-    let profile = args.thread_profile.as_deref().map(str::parse::<Profile>).transpose();
+    let profile = args.thread_profile.as_deref().map(str::parse::<WantedProfile>).transpose();
     let profile = profile.map_err(|e| Failure::input(format!("--thread-profile {e}")))?;
     let file = output::open("--output", args.output.as_ref())?;
     let signals = Signals::catch().map_err(Failure::work)?;
@@ -85,7 +61,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let _paused = if changes { step_back(&**root, "wattwise run")? } else { None };
     let mut held =
         hold(&**root, &args.root.journal()?, &crate::args::command_line(), &wishes, &|| signals.reason())?;
-    let job = Job { command: args.command.clone(), profile, ..Job::default() };
+    let job = CommandJob { command: args.command.clone(), profile, ..CommandJob::default() };
     let (measured, ended) = measure(&mut observer, &job, &signals)
         .map_err(|e| Failure { code: e.code(), message: e.to_string() })?;
     if ended.speeds_withdrawn {
@@ -119,82 +95,4 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
     // A machine left altered is a failure, whatever the command said.
     Ok(if altered { 1 } else { report.measured.exit_code })
-}
-
-/// For people.
-pub(crate) fn text(report: &RunResult) -> String {
-    let m = &report.measured;
-    let o = &m.machine;
-    let mut out = format!("\n{}", shell::line(&report.command));
-    if let Some(policy) = &report.policy {
-        _ = write!(out, "   under {policy}");
-    }
-    out.push('\n');
-    let mut line = |name: &str, value: String| _ = writeln!(out, "  {name:<18}{value}");
-    if let Some(failure) = &m.failure {
-        line("end", failure.clone());
-    }
-    line(
-        "time",
-        format!(
-            "{:.3} s   user {:.3} s   system {:.3} s   ({:.0} % of one CPU)",
-            m.wall_s,
-            m.user_s,
-            m.system_s,
-            100.0 * m.cpu_s() / m.wall_s.max(1e-9)
-        ),
-    );
-    match (&o.energy, o.joules) {
-        (Some(provenance), Some(joules)) => {
-            let word = if matches!(provenance, Provenance::Measured { .. }) { "" } else { "≈ " };
-            let mean = m.mean_w().unwrap_or(0.0);
-            line("energy", format!("{word}{joules:.3} J   mean {mean:.2} W"));
-            line("", provenance.to_string());
-        }
-        (Some(provenance), None) => line("energy", provenance.to_string()),
-        (None, _) => {}
-    }
-    for (name, joules) in &o.domains {
-        line(&format!("  {name}"), format!("{joules:.3} J"));
-    }
-    let shares = |parts: &[(String, f64)]| {
-        let all: f64 = parts.iter().map(|p| p.1).sum();
-        let word = |(name, s): &(String, f64)| format!("{name} {:.1} %", 100.0 * s / all.max(1e-9));
-        parts.iter().filter(|p| p.1 > 0.0).map(word).collect::<Vec<_>>().join("   ")
-    };
-    if o.wakeups.is_some() {
-        let asleep: f64 = o.idle.iter().map(|i| i.1).sum();
-        let states = shares(&o.idle);
-        let joint = if states.is_empty() { "" } else { ": " };
-        line("asleep", format!("{asleep:.3} CPU-seconds{joint}{states}"));
-    } else {
-        line("asleep", "unavailable: the kernel counts no time in C-states here".to_owned());
-    }
-    let speeds: Vec<(String, f64)> =
-        o.speeds.iter().map(|(khz, s)| (format!("{:.2} GHz", *khz as f64 / 1e6), *s)).collect();
-    match speeds.iter().any(|(_, s)| *s > 0.0) {
-        true => line("speeds", shares(&speeds)),
-        false => line("speeds", "unavailable: the kernel keeps no time in each speed here".to_owned()),
-    }
-    line(
-        "context switches",
-        format!(
-            "{} voluntary, {} involuntary{}",
-            m.voluntary_switches,
-            m.involuntary_switches,
-            o.context_switches.map_or(String::new(), |n| format!("; the whole machine {n}"))
-        ),
-    );
-    match o.wakeups {
-        Some(n) => line("wake-ups of CPUs", format!("{n}")),
-        None => line("wake-ups of CPUs", "unavailable: the kernel counts none here".to_owned()),
-    }
-    if let Some((start, end)) = o.celsius {
-        line("temperature", format!("{start:.1} °C before, {end:.1} °C after"));
-    }
-    line("peak memory", format!("{} KiB", m.peak_memory_kib));
-    for reason in &o.disturbed {
-        line("disturbed", reason.clone());
-    }
-    out
 }

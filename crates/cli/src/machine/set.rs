@@ -6,6 +6,7 @@ use crate::args::settings::{ArmArgs, SettingArgs};
 use crate::exit::{Failure, Outcome, print, print_json};
 use crate::show::screen::{note, say, tell};
 use serde::Serialize;
+use std::borrow::Cow;
 use std::fmt::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -16,14 +17,14 @@ use wattwise_figure::units::duration_ns;
 use wattwise_hw::root::Root;
 use wattwise_hw::states::writers;
 use wattwise_live::run::child;
-use wattwise_live::run::child::{Job, Signals};
+use wattwise_live::run::child::{CommandJob, Signals};
 
 #[derive(clap::Args)]
 #[command(
     after_help = "Speeds: 500MHz, 1.2G, a number of kHz, 60% of the highest, or min, max, base, boost.\n\
     'wattwise restore' puts back what was there before."
 )]
-pub(crate) struct Args {
+pub(crate) struct SetArgs {
     #[command(flatten)]
     wishes: SettingArgs,
     /// A policy, as 'compare' prints it (hwp:epp=power+max=60%), a policy file or @RESULT; with --from one of its policies, or
@@ -50,7 +51,7 @@ pub(crate) struct Args {
 }
 
 /// How long settings stay.
-pub(crate) enum Hold<'a> {
+pub(crate) enum HoldTime<'a> {
     /// For good, until `restore`.
     Kept,
     /// While a command runs.
@@ -99,7 +100,7 @@ pub(crate) struct SetOutput<'a> {
     notes: &'a [String],
 }
 
-pub(crate) fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &SetArgs) -> Outcome {
     let own = args.wishes.settings()?;
     let policy = args.policy()?;
     if own.is_empty() && policy.is_none() {
@@ -120,10 +121,8 @@ pub(crate) fn run(args: &Args) -> Outcome {
     if args.dry_run {
         return dry_run(args, &plan);
     }
-    if args.root.is_passing() && matches!(hold, Hold::Kept) {
-        note!(
-            "an emulated machine ends with this command, and nothing of it persists; one that stays: 'wattwise emulate NAME DIR'"
-        );
+    if args.root.is_passing() && matches!(hold, HoldTime::Kept) {
+        note!("{}", hardware::PASSING);
     }
     apply(&*root, &args.root.journal()?, &plan, &hold, args.json)
 }
@@ -157,7 +156,7 @@ pub(crate) fn not_planned(error: PlanError) -> Failure {
     }
 }
 
-impl Args {
+impl SetArgs {
     /// The policy that is named, of a result where one is.
     fn policy(&self) -> Result<Option<String>, Failure> {
         let Some(file) = &self.from else { return Ok(self.policy.clone()) };
@@ -165,30 +164,30 @@ impl Args {
         Results::read("--from", file)?.policy("--from", name).map(Some)
     }
 
-    fn hold(&self) -> Result<Hold<'_>, Failure> {
+    fn hold(&self) -> Result<HoldTime<'_>, Failure> {
         if !self.hold_for.is_empty() {
-            return Ok(Hold::Command(&self.hold_for));
+            return Ok(HoldTime::Command(&self.hold_for));
         }
-        let Some(until) = &self.until else { return Ok(Hold::Kept) };
+        let Some(until) = &self.until else { return Ok(HoldTime::Kept) };
         if until == "forever" {
-            return Ok(Hold::Time(Duration::MAX));
+            return Ok(HoldTime::Time(Duration::MAX));
         }
         if let Some(pid) = until.strip_prefix("pid:") {
             let alive = |pid: &i32| *pid > 0 && Path::new(&format!("/proc/{pid}")).exists();
             return match pid.parse().ok().filter(alive) {
-                Some(pid) => Ok(Hold::Process(pid)),
+                Some(pid) => Ok(HoldTime::Process(pid)),
                 None => Err(Failure::input(format!("--until {until}: no such process"))),
             };
         }
         let time = duration_ns(until, "s")
             .map_err(|e| Failure::input(format!("--until {e}, pid:NUMBER or forever")))?;
-        Ok(Hold::Time(Duration::from_nanos(time)))
+        Ok(HoldTime::Time(Duration::from_nanos(time)))
     }
 }
 
 /// Shows the writes. A refusal is an answer here, and its exit code says so.
-fn dry_run(args: &Args, plan: &ChangePlan) -> Outcome {
-    let refused = |step: &wattwise_control::set::plan::Step| {
+fn dry_run(args: &SetArgs, plan: &ChangePlan) -> Outcome {
+    let refused = |step: &wattwise_control::set::plan::PlannedWrite| {
         step.verdict.as_ref().err().map(|r| format!("{} ({})", r.rule, r.errno))
     };
     let rows: Vec<PlannedWrite> = plan
@@ -228,12 +227,14 @@ fn dry_run(args: &Args, plan: &ChangePlan) -> Outcome {
     Ok(code)
 }
 
-/// A value as people mean it: intel_pstate's file says whether turbo is off, and what is shown whether boost is on.
-fn shown<'v>(target: &str, value: &'v str) -> &'v str {
+/// A value as people mean it: intel_pstate's file says whether turbo is off, and what is shown whether boost is on; speeds are in kHz.
+fn shown<'v>(target: &str, value: &'v str) -> Cow<'v, str> {
+    let is_speed = ["_freq", "_freq_khz", "_setspeed"].iter().any(|end| target.ends_with(end));
     match value {
-        "0" if target.ends_with("/no_turbo") => "1",
-        "1" if target.ends_with("/no_turbo") => "0",
-        value => value,
+        "0" if target.ends_with("/no_turbo") => "1".into(),
+        "1" if target.ends_with("/no_turbo") => "0".into(),
+        khz if is_speed && khz.bytes().all(|b| b.is_ascii_digit()) => format!("{khz} kHz").into(),
+        value => value.into(),
     }
 }
 
@@ -242,7 +243,13 @@ fn notes(plan: &ChangePlan) -> String {
 }
 
 /// Makes a plan's changes and says what came of each.
-pub(crate) fn apply(root: &dyn Root, journal: &Path, plan: &ChangePlan, hold: &Hold, json: bool) -> Outcome {
+pub(crate) fn apply(
+    root: &dyn Root,
+    journal: &Path,
+    plan: &ChangePlan,
+    hold: &HoldTime,
+    json: bool,
+) -> Outcome {
     if let Some((step, refusal)) = plan.refused() {
         return Err(Failure::input(format!(
             "{} cannot become '{}': {}; nothing was changed",
@@ -276,27 +283,29 @@ pub(crate) fn apply(root: &dyn Root, journal: &Path, plan: &ChangePlan, hold: &H
     } else {
         // While a command is held for, standard output is the command's.
         let text = notes(plan) + &asked_and_got(root, &outcomes);
-        if matches!(hold, Hold::Command(_)) { tell(&text) } else { print(&text)? }
+        if matches!(hold, HoldTime::Command(_)) { tell(&text) } else { print(&text)? }
     }
     // Not taking effect is a failure of the work: a script must not go on as if it had.
     let ignored = outcomes.iter().any(|o| o.got == o.old && o.asked != o.old);
     let code = match hold {
-        Hold::Kept => {
+        HoldTime::Kept => {
             if let Some(transaction) = held.take() {
                 transaction.keep();
             }
             return Ok(u8::from(ignored));
         }
-        Hold::Command(command) => {
-            let job = Job { command: command.to_vec(), ..Job::default() };
+        HoldTime::Command(command) => {
+            let job = CommandJob { command: command.to_vec(), ..CommandJob::default() };
             let ended = child::run(&job, &signals, None, &mut || {}).map_err(|e| Failure {
                 code: e.code(),
                 message: format!("--for {e}; the settings are put back"),
             })?;
             ended.code()
         }
-        Hold::Time(time) => wait(*time, &signals, || true),
-        Hold::Process(pid) => wait(Duration::MAX, &signals, || Path::new(&format!("/proc/{pid}")).exists()),
+        HoldTime::Time(time) => wait(*time, &signals, || true),
+        HoldTime::Process(pid) => {
+            wait(Duration::MAX, &signals, || Path::new(&format!("/proc/{pid}")).exists())
+        }
     };
     if let Some(mut transaction) = held {
         let restored = transaction.undo();
@@ -311,12 +320,12 @@ pub(crate) fn apply(root: &dyn Root, journal: &Path, plan: &ChangePlan, hold: &H
 }
 
 /// Equal outcomes on many CPUs are one line.
-fn asked_and_got(root: &dyn Root, outcomes: &[transaction::Outcome]) -> String {
+fn asked_and_got(root: &dyn Root, outcomes: &[transaction::WriteOutcome]) -> String {
     let mut out = String::new();
-    let mut folded: Vec<(String, Vec<&transaction::Outcome>)> = Vec::new();
+    let mut folded: Vec<(String, Vec<&transaction::WriteOutcome>)> = Vec::new();
     for outcome in outcomes {
         let kind = outcome.what.trim_start_matches(|c: char| c != ' ').to_owned();
-        let same = |(k, members): &&mut (String, Vec<&transaction::Outcome>)| {
+        let same = |(k, members): &&mut (String, Vec<&transaction::WriteOutcome>)| {
             let first = members[0];
             *k == kind
                 && (&first.old, &first.asked, &first.got) == (&outcome.old, &outcome.asked, &outcome.got)

@@ -13,14 +13,14 @@ use crate::exit::{Failure, Outcome, print, print_json_as};
 use crate::show::screen::{Screen, say};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use view::{Sort, View};
+use view::{Sort, TopView};
 use wattwise_child::Signals;
-use wattwise_hw::capture::{self, Options};
+use wattwise_hw::capture::{self, CaptureOptions};
 use wattwise_hw::clock::Moment;
 use wattwise_hw::root::Root;
 use wattwise_hw::root::played::Played;
 use wattwise_live::top::sample::{SCHEMA, Sample};
-use wattwise_live::top::watch::{Watch, moment};
+use wattwise_live::top::watch::{TopWatch, moment};
 
 #[derive(clap::Args)]
 #[command(
@@ -30,7 +30,7 @@ use wattwise_live::top::watch::{Watch, moment};
     wattwise top --once --json            one sample\n  \
     wattwise top --root laptop.tar.zst    a capture with a series (capture --for), as it was"
 )]
-pub(crate) struct Args {
+pub(crate) struct TopArgs {
     /// Time of a sample, at least 1s on a terminal
     #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = duration)]
     every: Duration,
@@ -71,7 +71,7 @@ fn at(s: f64) -> Moment {
     Moment { monotonic_s: s, boot_s: s }
 }
 
-pub(crate) fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &TopArgs) -> Outcome {
     if args.every < Duration::from_millis(50) {
         return Err(Failure::input("--every: expected 50ms or more, such as 2s"));
     }
@@ -89,7 +89,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     watched(args, &*running.root, Time::Clock)
 }
 
-fn watched(args: &Args, root: &dyn Root, time: Time<'_>) -> Outcome {
+fn watched(args: &TopArgs, root: &dyn Root, time: Time<'_>) -> Outcome {
     let once = args.once || args.json;
     if !once && !Screen::Out.is_terminal() {
         return Err(Failure::input("top: expected a terminal; --once prints one sample, --json as JSON"));
@@ -99,7 +99,7 @@ fn watched(args: &Args, root: &dyn Root, time: Time<'_>) -> Outcome {
         Time::Clock => moment(),
         Time::Played(_) => at(0.0),
     };
-    let mut watch = Watch::open(root, first);
+    let mut watch = TopWatch::open(root, first);
     match once {
         true => one(args, root, &mut watch, &time, &signals),
         false => on_a_terminal(args, root, &mut watch, &time, &signals),
@@ -107,7 +107,13 @@ fn watched(args: &Args, root: &dyn Root, time: Time<'_>) -> Outcome {
 }
 
 /// One sample, printed.
-fn one(args: &Args, root: &dyn Root, watch: &mut Watch<'_>, time: &Time<'_>, signals: &Signals) -> Outcome {
+fn one(
+    args: &TopArgs,
+    root: &dyn Root,
+    watch: &mut TopWatch<'_>,
+    time: &Time<'_>,
+    signals: &Signals,
+) -> Outcome {
     let file = args.record.as_ref().map(|path| path.open("--record")).transpose()?;
     let (over, every) = (AtomicBool::new(false), args.every);
     let (sample, recorded) = std::thread::scope(|scope| {
@@ -136,7 +142,7 @@ fn one(args: &Args, root: &dyn Root, watch: &mut Watch<'_>, time: &Time<'_>, sig
 /// A sample as plain text: all CPUs, whatever a screen holds.
 fn text(sample: &Sample, sort: Sort) -> String {
     let rows = sample.cpus.len() + sample.tasks.len().min(10) + 16;
-    let view = View { sort, ..View::default() };
+    let view = TopView { sort, ..TopView::default() };
     let columns = u16::try_from(Screen::Out.look().columns.clamp(80, 200)).unwrap_or(80);
     draw::plain(&view.shown(sample), columns, u16::try_from(rows).unwrap_or(u16::MAX))
 }
@@ -149,21 +155,22 @@ fn recorded(
     over: &AtomicBool,
 ) -> Result<(), Failure> {
     let length = Duration::from_secs(30 * 24 * 3600);
-    let options = Options { length, every, acpi: false, registers: Vec::new() };
+    let options = CaptureOptions { length, every, acpi: false, registers: Vec::new() };
     let head = capture::capture(root, &options, file.out, &|| over.load(Ordering::Relaxed));
     written(&file.name, head).map(|_| ())
 }
 
 /// The screen, until it is left.
 fn on_a_terminal(
-    args: &Args,
+    args: &TopArgs,
     root: &dyn Root,
-    watch: &mut Watch<'_>,
+    watch: &mut TopWatch<'_>,
     time: &Time<'_>,
     signals: &Signals,
 ) -> Outcome {
     let every = args.every.max(Duration::from_secs(1));
-    let mut view = View { sort: args.sort, playing: matches!(time, Time::Played(_)), ..View::default() };
+    let mut view =
+        TopView { sort: args.sort, playing: matches!(time, Time::Played(_)), ..TopView::default() };
     let over = AtomicBool::new(false);
     let (ended, recorded) = std::thread::scope(|scope| {
         let mut recording = None;

@@ -9,7 +9,7 @@ use wattwise_replay::library;
 use wattwise_replay::spec::PolicySpec;
 
 /// Who asks for cases.
-pub(crate) struct Asked<'a> {
+pub(crate) struct CasesAsked<'a> {
     /// The machines that are named; none: the one that each recording names.
     pub(crate) machines: &'a [MachineModel],
     /// The policies that are named; none: the usual ones of each machine.
@@ -21,7 +21,7 @@ pub(crate) struct Asked<'a> {
 }
 
 /// All machines of the first workload, then of the second, and so on.
-pub(crate) fn cases<'w>(works: &'w [Workload], asked: &Asked<'_>) -> Result<Vec<Case<'w>>, Failure> {
+pub(crate) fn cases<'w>(works: &'w [Workload], asked: &CasesAsked<'_>) -> Result<Vec<Case<'w>>, Failure> {
     let mut cases = Vec::new();
     for workload in works {
         library::rankable(workload).map_err(Failure::input)?;
@@ -36,7 +36,11 @@ pub(crate) fn cases<'w>(works: &'w [Workload], asked: &Asked<'_>) -> Result<Vec<
     Ok(cases)
 }
 
-fn case<'w>(workload: &'w Workload, machine: MachineModel, asked: &Asked<'_>) -> Result<Case<'w>, Failure> {
+fn case<'w>(
+    workload: &'w Workload,
+    machine: MachineModel,
+    asked: &CasesAsked<'_>,
+) -> Result<Case<'w>, Failure> {
     let policies = match asked.policies {
         [] => (asked.usual)(&machine),
         named => named.to_vec(),

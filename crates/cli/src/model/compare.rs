@@ -4,15 +4,15 @@ use crate::args::output::{self, OpenOutput, OutputPath, written};
 use crate::args::policy;
 use crate::args::state;
 use crate::exit::{Failure, Outcome};
-use crate::model::cases::{Asked as CasesAsked, Case, cases};
+use crate::model::cases::{Case, CasesAsked, cases};
 use crate::model::machine;
-use crate::model::output::{Asked, OutputArgs, Outputs};
 use crate::model::recording::RecordingArgs;
+use crate::model::sinks::{FinishedComparison, OutputArgs, Outputs, OutputsAsked};
 use crate::model::stop::Stop;
 use crate::show::screen::{self, detail, note, say};
 use clap::ValueEnum;
 use std::path::Path;
-use wattwise_advice::compare::{CompareError, Options, PolicyDetail, compare, search_best};
+use wattwise_advice::compare::{CompareError, CompareOptions, PolicyDetail, REPLICAS, compare, search_best};
 use wattwise_advice::mix::{Mix, MixWork, compare_mix};
 use wattwise_advice::result::Comparison;
 use wattwise_advice::rule::{Goal, Rule};
@@ -45,23 +45,25 @@ Examples:
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Args {
+pub(crate) struct CompareArgs {
     /// A bundled workload or mix ('wattwise workloads'), a recording (perf.data, trace.dat, ftrace text, a Perfetto trace) or a
     /// workload file.
     /// Several are treated as one day's mix and give one answer: 'desktop=3 build' gives desktop three times the hours
     workload: Vec<String>,
     /// The machine to replay on: a model ('wattwise machines') or its file, 'this' for this machine, as calibrated or estimated, a
-    /// capture ('wattwise capture'), a copied tree of /sys and /proc, or emulated:NAME; repeat for several [default: for a recording
-    /// the model of the processor that it names, else 'this' if it was made here; for bundled workloads and workload files
-    /// alderlake-p-laptop, so give -m this for yours]
+    /// capture ('wattwise capture'), a copied tree of /sys and /proc, or emulated:NAME; repeat for several. For bundled
+    /// workloads and workload files the default is alderlake-p-laptop: give '-m this' for this machine. For a recording it is the
+    /// model of the processor named in it, or 'this' if it was recorded here
     #[arg(long, short, help_heading = heading::INPUT)]
     machine: Vec<String>,
     /// A policy to try, such as schedutil, hwp:epp=power or performance+max=90% ('wattwise policies' lists them); repeat for several
     ///
-    /// A name is GOVERNOR[:KEY=VALUE,...][+IDLE][+PLACEMENT][+CORES] and any of these limits:
+    /// A name is GOVERNOR[:KEY=VALUE,...][+IDLE][+PLACEMENT][+CORES]: what chooses the clock, the idle governor (teo), where woken
+    /// tasks go, and the core policy (consolidate). To these come limits:
     /// +max=60% and +min=1.2GHz (clock), +noboost, +cmax=C1E (deepest C-state), +latency=50us (longest C-state exit latency),
-    /// +power=15W (package), +ticks (CPU time in ticks of 10 ms). 'current' is what the machine does now.
-    /// A range makes a sweep: schedutil:rate_limit=1ms..20ms:n5, performance+max=50%..100%:by10%.
+    /// +power=15W (package). +ticks: the policy sees CPU time only in whole ticks of 10 ms, as a program does. 'current' is what the
+    /// machine does now. A range makes a sweep: schedutil:rate_limit=1ms..20ms:n5 (five values), performance+max=50%..100%:by10% (in
+    /// steps of 10 %).
     /// Also a policy file, or @FILE for the policy that a saved --json result recommends
     #[arg(long, short, help_heading = heading::POLICIES)]
     policy: Vec<String>,
@@ -73,14 +75,15 @@ pub(crate) struct Args {
     /// What to minimise
     #[arg(long, value_enum, default_value = "energy", help_heading = heading::JUDGEMENT)]
     best: GoalWord,
-    /// The time limit: policies slower than the reference by more than this are not recommended: 10%, 1.1x, or 'any'
+    /// The time limit: a policy is recommended only if it is at most this much slower than the reference in 95 % of the
+    /// replicas: 10%, 1.1x, or 'any'
     #[arg(long, default_value = "10%", value_parser = wattwise_figure::increase, help_heading = heading::JUDGEMENT)]
     max_slowdown: f64,
     /// The policy that the others are compared with [default: the policy in force, or what the machine's system does by default]
     #[arg(long, value_name = "POLICY", help_heading = heading::POLICIES)]
     reference: Option<String>,
     /// Number of replicas (Monte Carlo runs): the comparison is repeated with random values of all that is uncertain
-    #[arg(long, default_value = "64", value_parser = clap::value_parser!(u64).range(8..=4096), help_heading = heading::JUDGEMENT)]
+    #[arg(long, default_value_t = REPLICAS, value_parser = clap::value_parser!(u64).range(8..=4096), help_heading = heading::JUDGEMENT)]
     replicas: u64,
     /// One run with nominal values only: faster, and says nothing about uncertainty
     #[arg(long, conflicts_with = "replicas", help_heading = heading::JUDGEMENT)]
@@ -150,7 +153,7 @@ enum PowerWord {
     Battery,
 }
 
-pub(crate) fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &CompareArgs) -> Outcome {
     let mut policies = Vec::new();
     for text in &args.policy {
         policies.extend(policy::expanded(text)?);
@@ -164,7 +167,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
             "a weight: expected two workloads or more, one machine and --best energy, such as 'compare desktop=3 build'",
         ));
     }
-    let mut outputs = args.output.open(Asked {
+    let mut outputs = args.output.open(OutputsAsked {
         several: asked.len() > 1 || named.len() > 1,
         mix: is_mix,
         policies: policies.len(),
@@ -215,7 +218,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     if let (true, Some(last)) = (stopped, done.last()) {
         let (whole, all) = (done.iter().filter(|c| !c.stopped).count(), cases.len());
         let replicas = args.asked_replicas();
-        say!("stopped after {} of {replicas} replicas ({whole} of {all} works)", last.replicas);
+        say!("stopped after {} of {replicas} replicas ({whole} of {all} comparisons)", last.replicas);
     }
     // The same policy on each machine, as that machine is told it.
     let command = |number: usize, policy: &str| -> Result<String, String> {
@@ -227,7 +230,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
 }
 
 /// The workloads that are named, with their weights; a mix's name stands for its works.
-fn asked_works(args: &Args) -> Result<Vec<(String, f64)>, Failure> {
+fn asked_works(args: &CompareArgs) -> Result<Vec<(String, f64)>, Failure> {
     let mut all = Vec::new();
     for given in &args.workload {
         let (name, weight) = mixes::weighted(given).map_err(Failure::input)?;
@@ -239,7 +242,7 @@ fn asked_works(args: &Args) -> Result<Vec<(String, f64)>, Failure> {
     Ok(all)
 }
 
-impl Args {
+impl CompareArgs {
     /// Whether a machine is the one of who asks: this one, or one that is there as files.
     fn is_own(&self, model: &MachineModel) -> bool {
         let is_here = !self.command.is_empty() && self.machine.is_empty() && !self.or_bundled;
@@ -289,11 +292,17 @@ impl Args {
         for case in cases {
             let job = self.job(case);
             let how = (self.rule(), self.how());
-            let against = Held { reference: &case.reference, standards: &self.standards(case) };
+            let against = HeldAgainst { reference: &case.reference, standards: &self.standards(case) };
             let (mut comparison, details) = conduct(&job, how, self.asked_replicas(), &against, stop)?;
             comparison.inputs.own_machine = self.is_own(&case.machine);
             comparison.inputs.root = self.root_of(&case.machine);
-            outputs.one(case, &job, (&comparison, &details), &crate::args::command_line())?;
+            outputs.one(&FinishedComparison {
+                case,
+                job: &job,
+                comparison: &comparison,
+                details: &details,
+                command: &crate::args::command_line(),
+            })?;
             done.push(comparison);
             if stop.came() {
                 break;
@@ -317,7 +326,7 @@ impl Args {
         let apply = apply::on(&case.machine);
         let searched = self.how() == How::Search;
         let standards = self.standards(case);
-        let mut options = Options {
+        let mut options = CompareOptions {
             rule: self.rule(),
             replicas,
             reference: &case.reference,
@@ -328,7 +337,7 @@ impl Args {
         };
         let policies = case.policies.len();
         let each = if searched { options.runs_of_search(policies) } else { options.runs(policies) };
-        let progress = Progress::new(each * cases.len());
+        let progress = CompareProgress::new(each * cases.len());
         let tell = |n: usize| progress.tell(n);
         options.done = &tell;
         let result = compare_mix(&works, &options, searched);
@@ -338,7 +347,13 @@ impl Args {
         for ((case, job), (mut comparison, details)) in cases.iter().zip(&jobs).zip(all) {
             comparison.inputs.own_machine = self.is_own(&case.machine);
             comparison.inputs.root = self.root_of(&case.machine);
-            outputs.one(case, job, (&comparison, &details), &crate::args::command_line())?;
+            outputs.one(&FinishedComparison {
+                case,
+                job,
+                comparison: &comparison,
+                details: &details,
+                command: &crate::args::command_line(),
+            })?;
             done.push(comparison);
         }
         Ok((done, mix))
@@ -371,16 +386,16 @@ pub(crate) enum How {
 }
 
 /// What policies are held against.
-pub(crate) struct Held<'a> {
+pub(crate) struct HeldAgainst<'a> {
     pub(crate) reference: &'a PolicySpec,
-    /// Of a search ([`Options::standards`]).
+    /// Of a search ([`CompareOptions::standards`]).
     pub(crate) standards: &'a [PolicySpec],
 }
 
-impl<'a> Held<'a> {
+impl<'a> HeldAgainst<'a> {
     /// The reference alone.
-    pub(crate) fn by(reference: &'a PolicySpec) -> Held<'a> {
-        Held { reference, standards: &[] }
+    pub(crate) fn by(reference: &'a PolicySpec) -> HeldAgainst<'a> {
+        HeldAgainst { reference, standards: &[] }
     }
 }
 
@@ -389,11 +404,11 @@ pub(crate) fn conduct(
     job: &ReplayJob<'_>,
     (rule, how): (Rule, How),
     replicas: u64,
-    against: &Held<'_>,
+    against: &HeldAgainst<'_>,
     stop: &Stop,
 ) -> Result<(Comparison, Vec<PolicyDetail>), Failure> {
     let apply = apply::on(job.machine);
-    let mut options = Options {
+    let mut options = CompareOptions {
         rule,
         replicas,
         reference: against.reference,
@@ -403,7 +418,7 @@ pub(crate) fn conduct(
         stop: stop.flag(),
     };
     let policies = job.policies.len();
-    let progress = Progress::new(match how {
+    let progress = CompareProgress::new(match how {
         How::AsAsked => options.runs(policies),
         How::Search => options.runs_of_search(policies),
     });
@@ -425,7 +440,7 @@ fn failed(error: CompareError) -> Failure {
 }
 
 /// The policies that the system offers on this machine.
-fn usual_policies(args: &Args, machine: &MachineModel) -> Vec<PolicySpec> {
+fn usual_policies(args: &CompareArgs, machine: &MachineModel) -> Vec<PolicySpec> {
     let system = match args.system {
         None => System::find(&machine.system),
         Some(SystemWord::Linux) => Some(System::Linux),
@@ -437,7 +452,7 @@ fn usual_policies(args: &Args, machine: &MachineModel) -> Vec<PolicySpec> {
 }
 
 /// The machines that are known before the workloads are; none: each recording names its own.
-fn named_machines(args: &Args) -> Result<Vec<MachineModel>, Failure> {
+fn named_machines(args: &CompareArgs) -> Result<Vec<MachineModel>, Failure> {
     if !args.machine.is_empty() {
         let names = machine::apart(&args.machine);
         let named = |(given, name): (&String, String)| {
@@ -471,7 +486,7 @@ impl Works {
     }
 }
 
-fn workloads(args: &Args, asked: &[(String, f64)], options: &ImportOptions) -> Result<Works, Failure> {
+fn workloads(args: &CompareArgs, asked: &[(String, f64)], options: &ImportOptions) -> Result<Works, Failure> {
     if let (Some(w), true) = (args.workload.first(), !args.command.is_empty()) {
         return Err(Failure::input(format!("WORKLOAD {w} and -- COMMAND: expected one of the two")));
     }
@@ -486,7 +501,7 @@ fn workloads(args: &Args, asked: &[(String, f64)], options: &ImportOptions) -> R
 }
 
 /// The command, recorded just now.
-fn recorded(args: &Args, options: &ImportOptions) -> Result<Works, Failure> {
+fn recorded(args: &CompareArgs, options: &ImportOptions) -> Result<Works, Failure> {
     let keep = output::open("--keep", args.keep.as_ref())?;
     let scratch =
         || Scratch::new().map_err(|e| Failure::work(format!("a temporary folder: {e}; set TMPDIR")));
@@ -550,16 +565,16 @@ fn copied(file: &Path, mut keep: OpenOutput) -> Result<(), Failure> {
 }
 
 /// Progress on a terminal; nothing elsewhere.
-struct Progress(Option<indicatif::ProgressBar>);
+struct CompareProgress(Option<indicatif::ProgressBar>);
 
-impl Progress {
-    fn new(steps: usize) -> Progress {
+impl CompareProgress {
+    fn new(steps: usize) -> CompareProgress {
         if !screen::shows_progress() {
-            return Progress(None);
+            return CompareProgress(None);
         }
         let style = indicatif::ProgressStyle::with_template("replaying {bar:30} {pos}/{len} {elapsed}");
         let bar = indicatif::ProgressBar::new(steps as u64);
-        Progress(Some(match style {
+        CompareProgress(Some(match style {
             Ok(style) => bar.with_style(style),
             Err(_) => bar,
         }))

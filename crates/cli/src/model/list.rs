@@ -7,19 +7,19 @@ use std::fmt::Write;
 use wattwise_figure::nearest;
 use wattwise_policy::{Param, ParamKind, Speed, cores, essay, idle, speed};
 use wattwise_replay::library::{self, Bundled};
-use wattwise_replay::spec::placements;
+use wattwise_replay::spec::{PlacementWord, placements};
 
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct ListArgs {
     #[command(subcommand)]
-    what: Option<What>,
+    what: Option<ListCommand>,
     /// Print as JSON (schema wattwise.list/1, of one thing in full wattwise.show/1)
     #[arg(long, global = true)]
     json: bool,
 }
 
 #[derive(Subcommand)]
-enum What {
+enum ListCommand {
     /// Show one in full
     Show {
         /// Its name
@@ -65,7 +65,7 @@ pub(crate) struct Shown<'a> {
 }
 
 /// Prints one thing in full.
-fn shown(args: &Args, name: &str, entries: &[Entry], text: &str) -> Outcome {
+fn shown(args: &ListArgs, name: &str, entries: &[Entry], text: &str) -> Outcome {
     match entries.iter().find(|e| e.name == name) {
         Some(entry) if args.json => print_json_as(SHOW_SCHEMA, &Shown { entry, text })?,
         _ => print(text)?,
@@ -139,7 +139,7 @@ fn standing(policy: &Speed) -> String {
     lines
 }
 
-pub(crate) fn policies(args: &Args) -> Outcome {
+pub(crate) fn policies(args: &ListArgs) -> Outcome {
     let entry = |name: &str, kind: &str, summary: &str| Entry {
         name: name.into(),
         kind: kind.into(),
@@ -150,11 +150,9 @@ pub(crate) fn policies(args: &Args) -> Outcome {
     entries.extend(idle::ALL.iter().map(|p| entry(p.name, "idle (C-states)", p.summary)));
     entries
         .extend(cores::ALL.iter().map(|p| entry(p.name, "cores (which CPUs are kept for work)", p.summary)));
-    entries.extend(
-        placements().map(|(word, _, help)| entry(word, "placements (where a waking task goes)", help)),
-    );
-    let Some(What::Show { name }) = &args.what else { return list(args.json, &entries) };
-    if let Some((word, _, help)) = placements().find(|(word, ..)| word == name) {
+    entries.extend(placements().map(|p| entry(p.word, "placements (where a waking task goes)", p.help)));
+    let Some(ListCommand::Show { name }) = &args.what else { return list(args.json, &entries) };
+    if let Some(PlacementWord { word, help, .. }) = placements().find(|p| p.word == name) {
         return shown(args, name, &entries, &format!("{word}: {help}\n"));
     }
     let page = match (speed::find(name), idle::find(name), cores::find(name)) {
@@ -166,7 +164,7 @@ pub(crate) fn policies(args: &Args) -> Outcome {
     shown(args, name, &entries, &page)
 }
 
-pub(crate) fn workloads(args: &Args) -> Outcome {
+pub(crate) fn workloads(args: &ListArgs) -> Outcome {
     let all = library::workloads();
     let kind = |b: &Bundled| match (b.recorded, b.development) {
         (true, true) => "recorded here, from real programs, and used in the development of wattwise",
@@ -177,7 +175,7 @@ pub(crate) fn workloads(args: &Args) -> Outcome {
         .iter()
         .map(|b| Entry { name: b.name.into(), kind: kind(b).into(), summary: b.summary.clone() })
         .collect();
-    let Some(What::Show { name }) = &args.what else { return list(args.json, &entries) };
+    let Some(ListCommand::Show { name }) = &args.what else { return list(args.json, &entries) };
     let Some(b) = all.iter().find(|b| b.name == name) else {
         return Err(unknown("workloads show", name, &entries));
     };

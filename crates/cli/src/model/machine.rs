@@ -2,10 +2,10 @@
 
 use crate::args::root;
 use crate::exit::Failure;
-use crate::model::own::{self, Kept};
+use crate::model::own::{self, KeptCalibration};
 use std::io::Read;
 use wattwise_calibrate::estimate::{Estimate, estimate};
-use wattwise_calibrate::gather::Seen;
+use wattwise_calibrate::gather::SeenMachine;
 use wattwise_hw::identity::Identity;
 use wattwise_hw::root::Root;
 use wattwise_model::machine::MachineModel;
@@ -43,7 +43,7 @@ pub(crate) fn prices(given: &str, root: &dyn Root) -> Result<Option<MachineModel
             machine(given).map_err(|f| Failure { message: format!("--watts-of {}", f.message), ..f })?;
         return Ok(Some(named));
     }
-    let Some(seen) = Seen::read(root) else { return Ok(None) };
+    let Some(seen) = SeenMachine::read(root) else { return Ok(None) };
     let (mut model, word) = match root.is_this_machine() {
         true => (machine(THIS)?, if is_calibrated()? { "calibrated" } else { "estimated" }),
         false => (library::parsed(&estimate(&seen, THIS).text, THIS).map_err(Failure::work)?, "estimated"),
@@ -64,11 +64,12 @@ pub(crate) fn file_of(given: &str) -> Result<Option<String>, Failure> {
 /// tell one; and the file.
 fn this(khz: impl FnOnce() -> Option<u32>) -> Result<(MachineModel, String), Failure> {
     let root = root::open(None, "--machine")?;
-    let seen = Seen::read(&*root).ok_or_else(|| Failure::impossible("this machine's sysfs lists no CPU"))?;
-    let foreign = match own::kept(&*root, &seen)? {
-        Kept::Calibrated(model, text) => return Ok((*model, text)),
-        Kept::Foreign(why) => Some(why),
-        Kept::Nothing => None,
+    let seen =
+        SeenMachine::read(&*root).ok_or_else(|| Failure::impossible("this machine's sysfs lists no CPU"))?;
+    let not_used = match own::kept(&*root, &seen)? {
+        KeptCalibration::Calibrated(model, text) => return Ok((*model, text)),
+        KeptCalibration::NotUsed(why) => Some(why),
+        KeptCalibration::Nothing => None,
     };
     let seen = match khz() {
         Some(khz) => seen.with_clock(u64::from(khz)),
@@ -76,7 +77,8 @@ fn this(khz: impl FnOnce() -> Option<u32>) -> Result<(MachineModel, String), Fai
     };
     let text = estimate(&seen, THIS).text;
     let mut model = library::parsed(&text, THIS).map_err(Failure::work)?;
-    model.notes.extend(foreign);
+    // First: who calibrated takes the watts for measured.
+    model.notes.splice(0..0, not_used);
     Ok((model, text))
 }
 
@@ -91,8 +93,8 @@ pub(crate) fn identity(given: &str) -> Result<Option<Identity>, Failure> {
 /// Whether somebody has calibrated this machine.
 fn is_calibrated() -> Result<bool, Failure> {
     let root = root::open(None, "--machine")?;
-    let Some(seen) = Seen::read(&*root) else { return Ok(false) };
-    Ok(matches!(own::kept(&*root, &seen)?, Kept::Calibrated(..)))
+    let Some(seen) = SeenMachine::read(&*root) else { return Ok(false) };
+    Ok(matches!(own::kept(&*root, &seen)?, KeptCalibration::Calibrated(..)))
 }
 
 /// Whether a machine is there as files, a real one's or as if it were: a tree, a capture, or an emulated one.
@@ -126,7 +128,7 @@ fn estimated(given: &str) -> Result<Option<Estimate>, Failure> {
         return Ok(None);
     }
     let root = root::open(Some(given), "--machine")?;
-    let seen = Seen::read(&*root)
+    let seen = SeenMachine::read(&*root)
         .ok_or_else(|| Failure::input(format!("--machine {given}: its files list no CPU")))?;
     Ok(Some(estimate(&seen, &stem(given))))
 }

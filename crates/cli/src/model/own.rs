@@ -11,10 +11,11 @@
 
 use crate::exit::Failure;
 use rustix::fs::Mode;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use wattwise_calibrate::calibration::state_of;
 use wattwise_calibrate::estimate::estimate;
-use wattwise_calibrate::gather::Seen;
+use wattwise_calibrate::gather::SeenMachine;
 use wattwise_hw::root::Root;
 use wattwise_model::machine::{Confidence, MachineModel, is_part_of_name};
 use wattwise_replay::library;
@@ -44,20 +45,20 @@ pub(crate) fn to_write() -> Result<PathBuf, Failure> {
 }
 
 /// What is known of this machine by a calibration.
-pub(crate) enum Kept {
+pub(crate) enum KeptCalibration {
     /// Nothing.
     Nothing,
     /// Its model, and the file's text.
     Calibrated(Box<MachineModel>, String),
-    /// A file that is of another machine: why.
-    Foreign(String),
+    /// A file that is of another machine, or that this user may not read: why it is not used.
+    NotUsed(String),
 }
 
 /// The model of this machine that a calibration has written.
 ///
 /// # Errors
 /// There is a file that cannot be read, or that is no machine file.
-pub(crate) fn kept(root: &dyn Root, seen: &Seen) -> Result<Kept, Failure> {
+pub(crate) fn kept(root: &dyn Root, seen: &SeenMachine) -> Result<KeptCalibration, Failure> {
     let folders = own_folder().into_iter().chain([PathBuf::from(ALL_USERS)]);
     for path in folders.map(|folder| folder.join(FILE)) {
         let wrong = |e: &dyn std::fmt::Display| {
@@ -65,7 +66,11 @@ pub(crate) fn kept(root: &dyn Root, seen: &Seen) -> Result<Kept, Failure> {
         };
         let text = match std::fs::read_to_string(&path) {
             Ok(text) => text,
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => continue,
+            Err(e) if e.kind() == ErrorKind::NotFound => continue,
+            Err(e) if e.kind() == ErrorKind::PermissionDenied => {
+                let why = "cannot be read by this user: this machine is estimated.";
+                return Ok(KeptCalibration::NotUsed(format!("{} {why}", path.display())));
+            }
             Err(e) => return Err(wrong(&e)),
         };
         let text = with_what_is_in_force(&text, seen).map_err(|e| wrong(&e))?;
@@ -75,11 +80,11 @@ pub(crate) fn kept(root: &dyn Root, seen: &Seen) -> Result<Kept, Failure> {
             return Ok(of_this_machine(model, text, &path, seen, &state_of(root)));
         }
     }
-    Ok(Kept::Nothing)
+    Ok(KeptCalibration::Nothing)
 }
 
 /// A calibrated model with what is in force now: policies change from day to day, watts do not.
-fn with_what_is_in_force(text: &str, seen: &Seen) -> Result<String, String> {
+fn with_what_is_in_force(text: &str, seen: &SeenMachine) -> Result<String, String> {
     let mut file: toml_edit::DocumentMut = text.parse().map_err(|e: toml_edit::TomlError| e.to_string())?;
     let now: toml_edit::DocumentMut =
         estimate(seen, "this").text.parse().map_err(|e: toml_edit::TomlError| e.to_string())?;
@@ -98,16 +103,22 @@ fn with_what_is_in_force(text: &str, seen: &Seen) -> Result<String, String> {
     Ok(file.to_string())
 }
 
-fn of_this_machine(mut model: MachineModel, text: String, path: &Path, seen: &Seen, now: &[String]) -> Kept {
+fn of_this_machine(
+    mut model: MachineModel,
+    text: String,
+    path: &Path,
+    seen: &SeenMachine,
+    now: &[String],
+) -> KeptCalibration {
     let path = path.display();
     let processor = seen.processor.as_deref().unwrap_or_default();
     if !model.cpu_names.iter().any(|name| is_part_of_name(name, processor)) {
-        return Kept::Foreign(format!(
+        return KeptCalibration::NotUsed(format!(
             "{path} is of another processor: this machine is estimated. Calibrate it."
         ));
     }
     if model.cpus.len() != seen.cpus() {
-        return Kept::Foreign(format!(
+        return KeptCalibration::NotUsed(format!(
             "{path} has {} CPUs and this machine {}: it is estimated. Calibrate it.",
             model.cpus.len(),
             seen.cpus()
@@ -117,7 +128,7 @@ fn of_this_machine(mut model: MachineModel, text: String, path: &Path, seen: &Se
     if !changed.is_empty() {
         model.notes.push(format!("Since the calibration ({path}) this has changed: {}.", changed.join(", ")));
     }
-    Kept::Calibrated(Box::new(model), text)
+    KeptCalibration::Calibrated(Box::new(model), text)
 }
 
 /// What is said now of the same things in other words.
@@ -140,8 +151,8 @@ mod tests {
     }
 
     /// The estimate of an emulated machine, as if it were that one's calibration.
-    fn judged(of: &str, on: &str, state: &str, now: &[&str]) -> Kept {
-        let seen = |name: &str| Seen::read(&wattwise_emulator::named(name).unwrap()).unwrap();
+    fn judged(of: &str, on: &str, state: &str, now: &[&str]) -> KeptCalibration {
+        let seen = |name: &str| SeenMachine::read(&wattwise_emulator::named(name).unwrap()).unwrap();
         let text = estimate(&seen(of), "this").text;
         let text = format!("state = [{state}]\n{text}");
         let model = library::parsed(&text, "this").unwrap();
@@ -150,11 +161,13 @@ mod tests {
 
     #[test]
     fn a_kept_model_is_of_the_machine_that_it_names() {
-        let Kept::Calibrated(model, _) = judged("hybrid-laptop", "hybrid-laptop", "", &["kernel 6.1"]) else {
+        let KeptCalibration::Calibrated(model, _) =
+            judged("hybrid-laptop", "hybrid-laptop", "", &["kernel 6.1"])
+        else {
             panic!("its own")
         };
         let before = model.notes.len();
-        let Kept::Calibrated(model, _) = judged(
+        let KeptCalibration::Calibrated(model, _) = judged(
             "hybrid-laptop",
             "hybrid-laptop",
             "'kernel 6.1', 'on mains', 'driver x'",
@@ -164,20 +177,22 @@ mod tests {
         };
         assert_eq!(model.notes.len(), before + 1);
         assert!(model.notes[before].ends_with("kernel 6.1, now kernel 6.12."), "{}", model.notes[before]);
-        let Kept::Foreign(why) = judged("hybrid-laptop", "core-i5-2gen", "", &[]) else {
+        let KeptCalibration::NotUsed(why) = judged("hybrid-laptop", "core-i5-2gen", "", &[]) else {
             panic!("another's")
         };
         assert!(why.contains("another processor"), "{why}");
-        let Kept::Foreign(why) = judged("server-64", "server-256", "", &[]) else { panic!("another's") };
+        let KeptCalibration::NotUsed(why) = judged("server-64", "server-256", "", &[]) else {
+            panic!("another's")
+        };
         assert!(why.contains("this machine"), "{why}");
     }
 
     #[test]
     fn a_calibrated_model_has_the_policy_that_is_in_force_now() {
         let machine = wattwise_emulator::named("skylake-server-active").unwrap();
-        let then = Seen::read(&machine).unwrap();
+        let then = SeenMachine::read(&machine).unwrap();
         let calibrated = estimate(&then, "this").text + "\n# measured\n";
-        let now = Seen {
+        let now = SeenMachine {
             policy: Some("hwp:epp=power+max=60%".to_owned()),
             replaced: vec!["performance".to_owned()],
             ..then.clone()
@@ -192,7 +207,7 @@ mod tests {
         assert!(text.contains("# measured\n"), "{text}");
         // A calibration from before the limits of power were read, and one that was lowered since.
         let bare: String = calibrated.split("[power_limit]").next().unwrap().to_owned();
-        let now = Seen { policy: then.policy.map(|policy| policy + "+power=15W"), ..now };
+        let now = SeenMachine { policy: then.policy.map(|policy| policy + "+power=15W"), ..now };
         let lowered = library::parsed(&with_what_is_in_force(&bare, &now).unwrap(), "this").unwrap();
         assert!(lowered.default_policy.ends_with("+power=15W") && lowered.packages[0].limit.is_some());
     }

@@ -10,7 +10,8 @@ pub(crate) struct RecordingArgs {
     /// Power that the recorded machine drew while it was suspended, in watts [default: that time is left out]
     #[arg(long, value_name = "WATTS", value_parser = watts, help_heading = "Input")]
     suspend_watts: Option<f64>,
-    /// The most that a replay may take, such as tasks=1e6,events=1e10; parts that are not named keep their default
+    /// Limits on the size of a replay, against broken or hostile files, such as tasks=1e6,events=1e10: simulated seconds, engine
+    /// events, tasks, CPUs, bytes after unpacking (disk) and in memory; parts that are not named keep their default
     #[arg(long, value_name = "PART=NUMBER,...", default_value_t = Budget::default(), help_heading = "Limits")]
     pub(crate) budget: Budget,
 }

@@ -3,7 +3,7 @@
 use crate::args::output;
 use crate::args::output::OutputPath;
 use crate::exit::{Failure, Outcome, print, print_json_as};
-use crate::show::screen::{Look, Screen, note};
+use crate::show::screen::{Screen, TextStyle, note};
 use crate::show::table::{cell, drawn, wrapped};
 use clap::ValueEnum;
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table as Drawn, presets};
@@ -24,7 +24,7 @@ pub(crate) struct Studies {
 }
 
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct ReproduceArgs {
     /// The study; all of them when none is named
     study: Option<Name>,
     /// Write a report: one HTML file that needs no network
@@ -51,7 +51,7 @@ enum Name {
     All,
 }
 
-pub(crate) fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &ReproduceArgs) -> Outcome {
     let one: &[fn() -> Result<Study, StudyError>] = match args.study {
         Some(Name::Thomson) => &[wattwise_study::thomson::run],
         Some(Name::Openbsd) => &[wattwise_study::openbsd::run],
@@ -97,7 +97,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
 }
 
 /// A study: how well the model does, its figures, what they rest on.
-fn text(study: &Study, look: Look) -> String {
+fn text(study: &Study, look: TextStyle) -> String {
     let mut out = format!("{}\n{}\n\n", study.title, wrapped(&study.verdict(), ""));
     let head = ["", "published", "modelled", "off by", "basis"].map(str::to_owned);
     let rows: Vec<Vec<String>> = study.results.iter().map(figure).collect();
@@ -141,12 +141,12 @@ fn figure(f: &Figure) -> Vec<String> {
         f.published.map_or("-".into(), |p| value(p, f.published_sd)),
         value(f.modelled, f.modelled_sd),
         f.off(),
-        format!("{:?}", f.basis).to_lowercase(),
+        f.basis.word().to_owned(),
     ]
 }
 
 /// Figures beside their names, which take several lines where the terminal is narrow.
-fn table(head: &[String], rows: &[Vec<String>], look: Look) -> String {
+fn table(head: &[String], rows: &[Vec<String>], look: TextStyle) -> String {
     let mut table = Drawn::new();
     table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
     table.set_width(look.columns as u16);

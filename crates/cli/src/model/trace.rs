@@ -2,10 +2,11 @@
 
 use crate::exit::{Failure, Outcome, print, print_json_as};
 use crate::model::recording::RecordingArgs;
+use crate::show::trace::Work;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use wattwise_figure::shell;
-use wattwise_model::workload::{ClockOrigin, ForegroundOrigin, Program, Recorded, Strangers, Workload};
+use wattwise_model::workload::{Program, Workload};
 use wattwise_replay::library;
 use wattwise_replay::library::Bundled;
 use wattwise_trace::{ImportOptions, Source, Summary, import as import_trace, summarise};
@@ -16,7 +17,7 @@ pub(crate) const SCHEMA: &str = "wattwise.trace/1";
 pub(crate) const IMPORT_SCHEMA: &str = "wattwise.import/1";
 
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct TraceArgs {
     /// A recording (perf.data, trace.dat, ftrace text, Perfetto's, each also as .zst, .gz, .xz or .bz2), or the name of a bundled one
     file: PathBuf,
     #[command(flatten)]
@@ -69,74 +70,6 @@ impl Shown {
     }
 }
 
-/// What of a recording is the work, and how its clock is known.
-#[derive(Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct Work {
-    /// Whose work it is, in words.
-    pub(crate) foreground: String,
-    /// Tasks of it that ran.
-    pub(crate) foreground_tasks: usize,
-    /// Share of the busy time that other programs had.
-    pub(crate) strangers_share: f64,
-    /// The program with the most of it.
-    pub(crate) greatest_stranger: Option<String>,
-    /// The clock, in words.
-    pub(crate) clock: String,
-}
-
-impl Work {
-    fn new(w: &Workload) -> Work {
-        let (mut foreground, mut clock) = (String::new(), String::new());
-        let mut strangers = Strangers::default();
-        if let Some(r) = &w.recorded {
-            foreground = match &r.foreground {
-                ForegroundOrigin::Command { name } => format!("the command {name}"),
-                ForegroundOrigin::Replayed => "as the replay had it that was written down".to_owned(),
-                ForegroundOrigin::Named(names) => format!("as named: {names}"),
-                ForegroundOrigin::Unmarked => "all programs (no command is marked)".into(),
-            };
-            clock = clock_in_words(r);
-            strangers = r.strangers.clone();
-        }
-        Work {
-            foreground,
-            foreground_tasks: w.tasks.iter().filter(|t| t.is_foreground()).count(),
-            strangers_share: strangers.share(),
-            greatest_stranger: strangers.greatest.map(|(name, _)| name),
-            clock,
-        }
-    }
-
-    fn lines(&self) -> String {
-        let most =
-            self.greatest_stranger.as_ref().map_or_else(String::new, |name| format!(", most of it {name}"));
-        format!(
-            "foreground  {}, {} tasks; other programs had {:.1} % of the CPU time{most}\nclock       {}\n",
-            self.foreground,
-            self.foreground_tasks,
-            self.strangers_share * 100.0,
-            self.clock,
-        )
-    }
-}
-
-fn clock_in_words(r: &Recorded) -> String {
-    let ghz = |khz: u32| format!("{:.3} GHz", f64::from(khz) * 1e-6);
-    match r.clock {
-        ClockOrigin::Stated => format!("{}, as stated", ghz(r.khz)),
-        ClockOrigin::Measured => format!("{}, measured", ghz(r.khz)),
-        ClockOrigin::Events => "by cpu_frequency events".into(),
-        ClockOrigin::Described { base_khz, top_khz } if base_khz == top_khz => {
-            format!("{}, by the processor's name", ghz(base_khz))
-        }
-        ClockOrigin::Described { base_khz, top_khz } => {
-            format!("{} to {}, by the processor's name", ghz(base_khz), ghz(top_khz))
-        }
-        ClockOrigin::Unknown => "not known: give --recorded-khz".into(),
-    }
-}
-
 /// How a recording is printed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum As {
@@ -156,7 +89,7 @@ fn show(source: Source, options: &ImportOptions, how: As) -> Outcome {
     Ok(0)
 }
 
-pub(crate) fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &TraceArgs) -> Outcome {
     let how = match (args.json, args.all) {
         (true, _) => As::Json,
         (false, true) => As::All,

@@ -4,7 +4,7 @@ use crate::args::output::{OpenOutput, OutputPath, not_opened};
 use crate::args::policy;
 use crate::args::state;
 use crate::exit::{Failure, Outcome, print, print_json};
-use crate::model::cases::{Asked, Case, cases};
+use crate::model::cases::{Case, CasesAsked, cases};
 use crate::model::compare::GoalWord;
 use crate::model::machine;
 use crate::model::recording::WhoseArgs;
@@ -15,6 +15,7 @@ use clap::ValueEnum;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
+use wattwise_advice::compare::REPLICAS;
 use wattwise_advice::rule::Rule;
 use wattwise_figure::Budget;
 use wattwise_figure::shell;
@@ -26,18 +27,18 @@ use wattwise_replay::apply;
 use wattwise_replay::job::ReplayJob;
 use wattwise_replay::library;
 use wattwise_trace::ImportOptions;
-use wattwise_tune::conduct::{Hooks, Progress, Spend, Stage};
+use wattwise_tune::conduct::{Hooks, SearchProgress, Spend, Stage};
 use wattwise_tune::content::{of_machine, of_workload};
-use wattwise_tune::field::Limits;
+use wattwise_tune::field::FieldLimits;
 use wattwise_tune::gain::LEAST_REPLICAS;
 use wattwise_tune::log::{
-    Known, Line, Log, PlannedCase, Read, SCHEMA as LOG_SCHEMA, SearchPlan, has_no_plan_yet, read,
+    KnownTrials, Line, Log, PlannedCase, SCHEMA as LOG_SCHEMA, SearchPlan, TuneRead, has_no_plan_yet, read,
 };
 use wattwise_tune::result::{TuneResult, Used};
 use wattwise_tune::search::Method;
 use wattwise_tune::space::Space;
 use wattwise_tune::split::sides;
-use wattwise_tune::tune::{Input, TuneError, Tuning, tune};
+use wattwise_tune::tune::{TuneError, TuneInput, Tuning, tune};
 
 /// The policy file where none is named.
 const USUAL_OUTPUT: &str = "wattwise-tuned.toml";
@@ -49,7 +50,7 @@ const USUAL_OUTPUT: &str = "wattwise-tuned.toml";
     wattwise tune --space burst:busy=0..20,idle=0..40 --max-slowdown 3% -o burst.toml\n  \
     wattwise compare friday.perf -p burst.toml"
 )]
-pub(crate) struct Args {
+pub(crate) struct TuneArgs {
     /// Recordings, workload files or bundled workloads, as 'compare' takes them [default: the bundled recordings]
     workload: Vec<String>,
     /// A machine, as 'compare' takes it; repeat for several [default: each recording's own]
@@ -79,7 +80,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SHARE", default_value = "any", value_parser = wattwise_figure::increase)]
     max_p99: f64,
     /// Runs of the test with other phases, seeds and figures
-    #[arg(long, default_value = "64", value_parser = clap::value_parser!(u64).range(LEAST_REPLICAS..=4096))]
+    #[arg(long, default_value_t = REPLICAS, value_parser = clap::value_parser!(u64).range(LEAST_REPLICAS..=4096))]
     replicas: u64,
     /// Of the search, the split and the draws: the same seed and number of trials give the same result
     #[arg(long, default_value_t = 1)]
@@ -133,7 +134,7 @@ impl FromStr for TuneBudget {
     }
 }
 
-pub(crate) fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &TuneArgs) -> Outcome {
     let earlier = args.resume.as_ref().map(|path| read(path.path())).transpose().map_err(Failure::input)?;
     let plan = match &earlier {
         Some(earlier) => earlier.plan.clone(),
@@ -148,7 +149,9 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let planned = asked.planned(&cases);
     let (plan, mut known) = match earlier.as_ref().zip(args.resume.as_ref()) {
         Some((earlier, log)) => goes_on(args, log, earlier, &planned)?,
-        None => (SearchPlan { space: space.text().to_owned(), cases: planned, ..plan }, Known::default()),
+        None => {
+            (SearchPlan { space: space.text().to_owned(), cases: planned, ..plan }, KnownTrials::default())
+        }
     };
     let limits = limits(&plan)?;
     let target = args.target(&plan);
@@ -202,7 +205,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     Ok(0)
 }
 
-fn show(args: &Args, result: &TuneResult) -> Result<(), Failure> {
+fn show(args: &TuneArgs, result: &TuneResult) -> Result<(), Failure> {
     match args.json {
         true => print_json(result),
         false => print(&text(result, Screen::Out.colour())),
@@ -251,11 +254,11 @@ fn on_the_same_machines(plan: &SearchPlan, log: &OutputPath) -> Result<(), Failu
 
 /// The plan and what was seen of a search that was broken off, if its work is still the same.
 fn goes_on(
-    args: &Args,
+    args: &TuneArgs,
     log: &OutputPath,
-    earlier: &Read,
+    earlier: &TuneRead,
     now: &[PlannedCase],
-) -> Result<(SearchPlan, Known), Failure> {
+) -> Result<(SearchPlan, KnownTrials), Failure> {
     let refused = |why: String| Failure::input(format!("--resume {}: {why}", log.display()));
     if let Some(what) = earlier.plan.changed(now) {
         return Err(refused(format!("{what}; expected the same, or a new search without --resume")));
@@ -283,7 +286,7 @@ fn goes_on(
     Ok((plan, earlier.known.clone()))
 }
 
-impl Args {
+impl TuneArgs {
     fn plan(&self) -> Result<SearchPlan, Failure> {
         let bundled = || library::workloads().into_iter().filter(|b| b.recorded).map(|b| b.name.to_owned());
         let finite = |share: f64| share.is_finite().then_some(share);
@@ -339,7 +342,7 @@ impl Args {
     fn open_log(
         &self,
         plan: &SearchPlan,
-        earlier: Option<&Read>,
+        earlier: Option<&TuneRead>,
     ) -> Result<(Log, Option<OutputPath>), Failure> {
         if let (Some(path), Some(earlier)) = (&self.resume, earlier) {
             path.keep_apart();
@@ -384,11 +387,11 @@ impl Args {
     }
 }
 
-fn limits(plan: &SearchPlan) -> Result<Limits, Failure> {
+fn limits(plan: &SearchPlan) -> Result<FieldLimits, Failure> {
     let best = GoalWord::from_str(&plan.best, false)
         .map_err(|_| Failure::input(format!("the plan's best '{}' is none; expected energy", plan.best)))?;
     let any = |share: Option<f64>| share.unwrap_or(f64::INFINITY);
-    Ok(Limits {
+    Ok(FieldLimits {
         rule: Rule { goal: best.goal(), max_slowdown: any(plan.max_slowdown) },
         max_p99: any(plan.max_p99),
     })
@@ -431,11 +434,14 @@ impl Loaded {
         let machines: Vec<_> =
             plan.machines.iter().zip(&plan.machine_files).map(machine).collect::<Result<_, _>>()?;
         let reference = plan.reference.as_deref();
-        cases(&self.works, &Asked { machines: &machines, policies: &[], reference, usual: &|_| Vec::new() })
+        cases(
+            &self.works,
+            &CasesAsked { machines: &machines, policies: &[], reference, usual: &|_| Vec::new() },
+        )
     }
 
-    fn inputs<'c>(&self, cases: &'c [Case<'_>], jobs: &'c [ReplayJob<'c>]) -> Vec<Input<'c>> {
-        let input = |(case, job): (&'c Case<'_>, &'c ReplayJob<'c>)| Input {
+    fn inputs<'c>(&self, cases: &'c [Case<'_>], jobs: &'c [ReplayJob<'c>]) -> Vec<TuneInput<'c>> {
+        let input = |(case, job): (&'c Case<'_>, &'c ReplayJob<'c>)| TuneInput {
             job,
             reference: &case.reference,
             recording: self.number(case.workload),
@@ -497,7 +503,7 @@ fn write_policy(output: OpenOutput, text: &str) -> Result<(), Failure> {
 }
 
 /// Progress on a terminal.
-fn progress(p: &Progress) {
+fn progress(p: &SearchProgress) {
     screen::progress(&match p.stage {
         Stage::Reference => "replaying the reference policy".into(),
         Stage::Confirm => format!("{} trials; the best once more", p.trials),

@@ -1,9 +1,9 @@
 //! A comparison on one screen: what to do, what it brings and costs, how sure that is, and the best rows.
 
-use crate::show::names::shortened;
+use crate::show::names::clauses;
 use crate::show::notes;
-use crate::show::screen::{Look, bold};
-use crate::show::table::{self, Order, joules, seconds, wrapped, wrapped_after};
+use crate::show::screen::{TextStyle, bold};
+use crate::show::table::{self, PolicyOrder, joules, seconds, wrapped, wrapped_after};
 use std::fmt::Write;
 use wattwise_advice::answer::change;
 use wattwise_advice::result::{Comparison, Inputs, Interval, Nearly, PolicyResult};
@@ -16,7 +16,7 @@ use wattwise_figure::units::trim;
 
 /// What of a comparison is shown.
 #[derive(Clone, Copy, Default, clap::Args)]
-pub(crate) struct Shown {
+pub(crate) struct ShownParts {
     /// Show every policy that was tried
     #[arg(long, help_heading = "Output")]
     pub(crate) all: bool,
@@ -26,18 +26,19 @@ pub(crate) struct Shown {
 }
 
 #[cfg(test)]
-impl Shown {
+impl ShownParts {
     /// All there is.
-    pub(crate) const WHOLE: Shown = Shown { all: true, notes: true };
+    pub(crate) const WHOLE: ShownParts = ShownParts { all: true, notes: true };
 }
 
-/// Rows of the short table at most.
+/// Rows of the short table at most, and those that it has on the smallest terminal.
 const ROWS: usize = 7;
-/// Policies that are named as no different, at most.
-const NAMED: usize = 3;
+const LEAST_ROWS: usize = 3;
+/// Policies that are named as no different, at most; of more there is only the number: the table marks them, all with `--all`.
+const NAMED: usize = 2;
 
 /// A comparison: the answer first, then the table, then what was asked for beside.
-pub(crate) fn comparison(c: &Comparison, look: Look, order: Order, shown: Shown) -> String {
+pub(crate) fn comparison(c: &Comparison, look: TextStyle, order: PolicyOrder, shown: ShownParts) -> String {
     let w = &c.workload;
     let mut out = String::new();
     let on = if c.inputs.own_machine { "on" } else { "on a model of" };
@@ -48,7 +49,7 @@ pub(crate) fn comparison(c: &Comparison, look: Look, order: Order, shown: Shown)
         _ = writeln!(
             out,
             "{}",
-            if shown.notes { wrapped(&text, "  ") } else { shortened(&text, look.columns) }
+            if shown.notes { wrapped(&text, "  ") } else { clauses(&text, look.columns) }
         );
     }
     _ = writeln!(out);
@@ -58,10 +59,17 @@ pub(crate) fn comparison(c: &Comparison, look: Look, order: Order, shown: Shown)
     }
     rest.iter().for_each(|item| line_of(item, &mut out));
     let all = table::order(c, order);
-    let rows = if shown.all || order == Order::Asked { all.clone() } else { best_rows(c, &all) };
-    _ = writeln!(out, "\n{}\n", table::rows(c, &rows, look));
-    _ = write!(out, "{}", foot(c, &rows, all.len() - rows.len(), shown));
-    out
+    let table = |rows: &[&PolicyResult]| {
+        let foot = foot(c, rows, all.len() - rows.len(), shown);
+        format!("{out}\n{}\n{foot}", table::rows(c, rows, look))
+    };
+    if shown.all || order == PolicyOrder::Asked {
+        return table(&all);
+    }
+    // The prompt takes the last line of a terminal.
+    let fits = |text: &String| look.lines.is_none_or(|lines| text.lines().count() < lines);
+    let with = |most: usize| table(&best_rows(c, &all, most));
+    (LEAST_ROWS..=ROWS).rev().map(with).find(fits).unwrap_or_else(|| with(LEAST_ROWS))
 }
 
 /// A line of the answer: what it is of, and what is said. Without the first it is a line of its own.
@@ -96,11 +104,17 @@ fn answer(c: &Comparison) -> (String, Vec<Item>) {
     if !own.admissible || c.results.len() == 1 {
         return (a.text.clone(), Vec::new());
     }
-    let of = a.tried.map_or(String::new(), |n| format!(", best of {n} tried"));
+    // What others may equal is not called the best.
+    let alone = a.tied.is_empty();
+    let of = a.tried.map_or(String::new(), |n| format!(", {}of {n} tried", if alone { "best " } else { "" }));
     let kept = a.recommended == c.reference;
     // What may as well cost more than the reference is not called the best.
     let surely = a.against_reference.is_none_or(|against| against.ratio.high < 1.0);
-    let best = if surely || kept { "Best" } else { "Likely best, but not surely better than the reference" };
+    let best = match (surely || kept, alone) {
+        (true, true) => "Best",
+        (true, false) => "Recommended",
+        _ => "Likely best, but not surely better than the reference",
+    };
     let head = match in_words(&own.policy, &c.reference) {
         _ if kept => format!("{stopped}{best}: keep {}, the reference{of}", own.policy),
         Some(words) => format!("{stopped}{best}: {words} ({}){of}", own.policy),
@@ -113,6 +127,7 @@ fn answer(c: &Comparison) -> (String, Vec<Item>) {
         rest.extend(time(c, own, reference));
     }
     rest.push(Item("sure?", sure(c, kept)));
+    rest.extend(guesses(c));
     rest.extend(a.nearly.iter().map(|n| Item("but", nearly(c, n))));
     rest.extend(apply(c, kept).map(|command| Item("", command)));
     (head, rest)
@@ -210,7 +225,7 @@ fn sure(c: &Comparison, kept: bool) -> String {
     let mut parts = Vec::new();
     if let Some(against) = &a.against_reference {
         let better = (against.chance * n as f64).round();
-        parts.push(format!("better than the reference in {better:.0} of {n} replicas of the model"));
+        parts.push(format!("better than the reference in {better:.0} of {n} replicas"));
     }
     parts.push(match (&a.tied[..], &a.winner, kept) {
         ([], Some(_), _) => "no other comes near".to_owned(),
@@ -221,21 +236,22 @@ fn sure(c: &Comparison, kept: bool) -> String {
                 Some(by) => format!("{policy} ({by})"),
                 None => policy.clone(),
             };
-            let named: Vec<String> = tied.iter().take(NAMED).map(name).collect();
-            let more = match tied.len() - named.len() {
-                0 => String::new(),
-                n => format!(" and {n} more"),
-            };
-            let why = say::preferred(c).map_or_else(String::new, |why| format!("; recommended: {why}"));
-            format!("no clear difference from {}{more}{why}", named.join(", "))
+            let named: Vec<String> = tied.iter().map(name).collect();
+            let others =
+                if named.len() > NAMED { format!("{} others", named.len()) } else { named.join(", ") };
+            let why = say::preferred(c).map_or_else(String::new, |why| format!("; {why}"));
+            format!("no clear difference from {others}{why}")
         }
     });
-    let figures = c.inputs.machine_figures.iter().filter(|f| f.range.is_some());
-    let (all, guesses) = figures.fold((0, 0), |(n, g), f| (n + 1, g + usize::from(f.confidence == "guess")));
-    if guesses > 0 {
-        parts.push(format!("{guesses} of the model's {all} uncertain figures are guesses"));
-    }
     parts.join("; ")
+}
+
+/// How many of the figures that the replicas vary are guesses; none where none is.
+fn guesses(c: &Comparison) -> Option<Item> {
+    let figures = c.inputs.machine_figures.iter().filter(|f| f.range.is_some() && c.replicas > 0);
+    let (all, guesses) = figures.fold((0, 0), |(n, g), f| (n + 1, g + usize::from(f.confidence == "guess")));
+    (guesses > 0)
+        .then(|| Item("caution", format!("{guesses} of the model's {all} uncertain figures are guesses")))
 }
 
 fn nearly(c: &Comparison, n: &Nearly) -> String {
@@ -274,10 +290,7 @@ pub(crate) fn applied(
                 [] => String::new(),
                 lifts => format!("\n  It lifts what is in force now: {}", lifts.join(", ")),
             };
-            Some(format!(
-                "{whose}: {}{lifted}\n  and to undo it: sudo wattwise restore{root}",
-                as_root.join(" && ")
-            ))
+            Some(format!("{whose}: {}{lifted}\n  undo: sudo wattwise restore{root}", as_root.join(" && ")))
         }
         (Some(command), _) => Some(format!("{whose}, as root: {command}")),
         (None, Some(why)) => Some(wrapped(&format!("It cannot be applied: {why}."), "  ")),
@@ -285,15 +298,18 @@ pub(crate) fn applied(
     }
 }
 
-/// The rows that matter most: what is recommended, the reference, and the best others.
-fn best_rows<'c>(c: &Comparison, all: &[&'c PolicyResult]) -> Vec<&'c PolicyResult> {
+/// The rows that matter most: what is recommended, the reference, and the best others; `performance` too, which many know, where the
+/// terminal has room for all rows.
+fn best_rows<'c>(c: &Comparison, all: &[&'c PolicyResult], most: usize) -> Vec<&'c PolicyResult> {
     let must = |r: &PolicyResult| {
-        r.policy == c.answer.recommended || r.policy == c.reference || r.policy == "performance"
+        r.policy == c.answer.recommended
+            || r.policy == c.reference
+            || (r.policy == "performance" && most == ROWS)
     };
-    let mut room = ROWS.saturating_sub(all.iter().filter(|r| must(r)).count());
+    let mut room = most.saturating_sub(all.iter().filter(|r| must(r)).count());
     let mut take = |r: &&&PolicyResult| {
         let others = r.admissible && !r.policy.contains("+cmax=");
-        let taken = must(r) || room > 0 && (others || all.len() <= ROWS);
+        let taken = must(r) || room > 0 && (others || all.len() <= most);
         room -= usize::from(taken && !must(r));
         taken
     };
@@ -309,7 +325,7 @@ fn best_rows<'c>(c: &Comparison, all: &[&'c PolicyResult]) -> Vec<&'c PolicyResu
 }
 
 /// What else there is to see, or it.
-fn foot(c: &Comparison, rows: &[&PolicyResult], hidden: usize, shown: Shown) -> String {
+fn foot(c: &Comparison, rows: &[&PolicyResult], hidden: usize, shown: ShownParts) -> String {
     let mut out = String::new();
     let legend = table::legend(c, rows);
     if !legend.is_empty() {
@@ -337,7 +353,7 @@ fn foot(c: &Comparison, rows: &[&PolicyResult], hidden: usize, shown: Shown) -> 
         _ = writeln!(out, "{}", wrapped(&more.join("; "), "  "));
     }
     if !c.inputs.own_machine {
-        out += "Your work: sudo wattwise compare -- COMMAND; a day: wattwise compare laptop-day\n";
+        out += "This machine: sudo wattwise compare -- COMMAND (or: compare laptop-day -m this)\n";
     }
     out
 }
@@ -353,8 +369,35 @@ mod tests {
     }
 
     fn words(c: &Comparison) -> String {
-        let shown = super::comparison(c, Look::PLAIN, Order::Best, Shown::default());
+        let shown = super::comparison(c, TextStyle::PLAIN, PolicyOrder::Best, ShownParts::default());
         shown.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    /// A terminal of 24 lines shows the whole answer above the prompt, with the recommended policy and the reference; a pipe and a
+    /// high terminal show more rows.
+    #[test]
+    fn an_answer_fits_a_small_terminal() {
+        let mut c = comparison();
+        let like = c.results.iter().find(|r| r.policy == "performance").expect("is there").clone();
+        c.results
+            .extend((0..9).map(|n| PolicyResult { policy: format!("schedutil+max={n}%"), ..like.clone() }));
+        let rows = |lines: Option<usize>| {
+            let look = TextStyle { lines, ..TextStyle::PLAIN };
+            let text = super::comparison(&c, look, PolicyOrder::Best, ShownParts::default());
+            let rows: Vec<String> =
+                text.lines().skip_while(|l| !l.contains("policy  ")).skip(1).map(str::to_owned).collect();
+            let end = rows.iter().position(|l| l.starts_with("* recommended")).expect("a legend");
+            (text.lines().count(), rows[..end].to_vec())
+        };
+        let (all, most) = rows(None);
+        assert_eq!(most.len(), ROWS);
+        assert_eq!(rows(Some(all + 1)).1, most);
+        let (count, fewer) = rows(Some(all - 2));
+        assert!(count < all - 2 && fewer.len() < ROWS, "{count} of {all}: {fewer:?}");
+        let (_, least) = rows(Some(3));
+        assert_eq!(least.len(), LEAST_ROWS);
+        assert!(least[0].starts_with(&format!("* {}", c.answer.recommended)), "{least:?}");
+        assert!(least.iter().any(|row| row.contains(&c.reference)), "{least:?}");
     }
 
     /// What is over the limit says which limit, and in how many replicas of how many.
@@ -387,7 +430,8 @@ mod tests {
         let text = told(1.06, 1.02);
         assert!(
             text.contains(
-                "no clear difference from performance (4 % faster); recommended: as good as the best of them, and simpler"
+                "no clear difference from performance (4 % faster); this one is as good as the best of them, \
+                 and simpler"
             ),
             "{text}"
         );

@@ -19,7 +19,7 @@ pub(crate) fn transition_verdict(m: &Matrix) -> String {
     let (low, high) = means.iter().fold((f64::INFINITY, 0.0), |(l, h): (f64, f64), v| (l.min(*v), h.max(*v)));
     let never = if missed > 0 { format!("; {missed} pairs were never in force") } else { String::new() };
     format!(
-        "a change of speed takes {low:.0} to {high:.0} us in the mean, {worst:.0} us at most in 99 of 100{never}"
+        "a change of speed takes {low:.0} to {high:.0} us on average, depending on the pair; 99th percentile {worst:.0} us{never}"
     )
 }
 
@@ -111,30 +111,44 @@ pub(crate) fn transition_csv(m: &Matrix) -> String {
 pub(crate) fn throughput(t: &Throughput) -> String {
     let mut out = sentence(&throughput_verdict(t)) + "\n\n";
     out += &format!("{}\n{}; energy {}\n", shell::line(&t.command), t.machine, t.energy);
+    for (what, words) in [("link", &t.link), ("speeds are emulated", &t.emulated)] {
+        out += &words.as_ref().map_or(String::new(), |words| format!("{what}: {words}\n"));
+    }
     let show = |v: Option<f64>, d: usize| v.map_or("–".to_owned(), |v| format!("{v:.d$}"));
     let rows = t.levels.iter().enumerate().map(|(at, l)| {
-        vec![
-            l.khz.map_or("as it is".to_owned(), |k| format!("{:.0} MHz", k as f64 / 1e3)),
-            format!("{} ± {}", show(l.figure.map(|f| f.mean), 2), show(l.figure.map(|f| f.sd), 2)),
+        let spread =
+            |s: Option<Spread>| format!("{} ± {}", show(s.map(|f| f.mean), 2), show(s.map(|f| f.sd), 2));
+        let printed = (0..t.printed.len()).map(|at| spread(l.printed.get(at).copied().flatten()));
+        let speed = l.khz.map_or("as it is".to_owned(), |k| format!("{:.0} MHz", k as f64 / 1e3));
+        let mut row = vec![speed, spread(l.figure)];
+        row.extend(printed);
+        row.extend([
             show(l.cpu_percent, 1),
             show(l.joules, 2),
             if t.knee == Some(at) { "<- knee".to_owned() } else { String::new() },
-        ]
+        ]);
+        row
     });
     let unit = if t.unit.is_empty() { "figure" } else { &t.unit };
-    out += &plain(&["speed", unit, "CPU %", "J", ""], rows.collect());
+    let mut head = vec!["speed", unit];
+    head.extend(t.printed.iter().map(String::as_str));
+    head.extend(["CPU %", "J", ""]);
+    out += &plain(&head, rows.collect());
     out
 }
 
 /// One line a run.
 pub(crate) fn throughput_csv(t: &Throughput) -> String {
-    let mut out = "khz,run,figure,cpu_percent,joules,wall_s\n".to_owned();
+    let names: String = t.printed.iter().map(|name| format!(",{name}")).collect();
+    let mut out = format!("khz,run,figure,cpu_percent,joules,wall_s{names}\n");
     let number = |v: Option<f64>| v.map_or(String::new(), |v| v.to_string());
     for l in &t.levels {
         for (at, run) in l.trials.iter().enumerate() {
+            let printed = (0..t.printed.len()).map(|at| run.printed.get(at).copied().flatten());
+            let printed: String = printed.map(|v| format!(",{}", number(v))).collect();
             _ = writeln!(
                 out,
-                "{},{at},{},{},{},{}",
+                "{},{at},{},{},{},{}{printed}",
                 l.khz.map_or(String::new(), |k| k.to_string()),
                 run.figure,
                 number(run.cpu_percent),

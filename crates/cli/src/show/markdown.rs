@@ -1,6 +1,6 @@
 //! Comparisons as Markdown, for issues and wikis: tables as GitHub shows them.
 
-use crate::show::table::{self, Order};
+use crate::show::table::{self, PolicyOrder};
 use crate::show::{notes, summary};
 use std::fmt::Write;
 use wattwise_advice::mix::MixPolicy;
@@ -83,11 +83,14 @@ pub(crate) fn comparison(c: &Comparison) -> String {
     let mut out = String::new();
     _ = writeln!(out, "### {} on {}\n", escaped(&c.workload.name), escaped(&c.machine));
     _ = writeln!(out, "{}\n", paragraph(&c.answer.text));
+    let more = table::in_markdown();
     let head =
         ["", "policy", "energy", "against ref.", table::time_word(c), table::beside_time(c), "best in"];
-    let rows = table::order(c, Order::Best).into_iter().map(|r| {
+    let head: Vec<&str> = head.into_iter().chain(more.iter().map(|(head, _)| head.name)).collect();
+    let rows = table::order(c, PolicyOrder::Best).into_iter().map(|r| {
         let mut row = vec![table::mark(c, r).to_owned(), r.policy.clone()];
         row.extend(table::figures(c, r));
+        row.extend(more.iter().map(|column| table::screen_cell(column, c, r)));
         row
     });
     out += &table(&head, 2, rows);

@@ -1,8 +1,8 @@
 //! Several works as one day, for people.
 
 use crate::show::answer::{Item, applied, line_of, ratio_words};
-use crate::show::names::{fitted, name_cell, shortened};
-use crate::show::screen::{Look, bold};
+use crate::show::names::{clauses, fitted, name_cell, shortened};
+use crate::show::screen::{TextStyle, bold};
 use crate::show::table::{cell, drawn, ratio_text, wrapped};
 use comfy_table::{Attribute, CellAlignment, Color, ContentArrangement, Table, presets};
 use std::fmt::Write;
@@ -17,18 +17,15 @@ const ROWS: usize = 7;
 const WORK: usize = 16;
 
 /// The verdict over the mix, the policies, and what the recommended one does in each work.
-pub(crate) fn text(mix: &Mix, comparisons: &[Comparison], look: Look, all: bool) -> String {
+pub(crate) fn text(mix: &Mix, comparisons: &[Comparison], look: TextStyle, all: bool) -> String {
     let Some(one) = comparisons.first() else { return String::new() };
     let mut out = String::new();
     let works: Vec<String> =
         mix.weights.iter().map(|w| format!("{} ({:.0} %)", w.workload, w.weight * 100.0)).collect();
     _ = writeln!(out, "{}", wrapped(&format!("a mix of {}", works.join(", ")), "  "));
     let on = if one.inputs.own_machine { "on" } else { "on a model of" };
-    _ = writeln!(
-        out,
-        "{}\n",
-        wrapped(&format!("{on} {}: {}", one.machine, one.inputs.machine_summary), "  ")
-    );
+    let machine = format!("{on} {}: {}", one.machine, one.inputs.machine_summary);
+    _ = writeln!(out, "{}\n", if all { wrapped(&machine, "  ") } else { clauses(&machine, look.columns) });
     let (head, items) = answer(mix, one);
     for text in wrapped(&head, "  ").lines() {
         _ = writeln!(out, "{}", bold(text, look.colour));
@@ -40,7 +37,7 @@ pub(crate) fn text(mix: &Mix, comparisons: &[Comparison], look: Look, all: bool)
     _ = writeln!(out, "\n{table}");
     let names = comparisons.iter().map(|c| c.answer.recommended.as_str());
     let table = fitted(look.columns, names, &|name| each(mix, comparisons, look.colour, name));
-    _ = writeln!(out, "\n{table}\n");
+    _ = writeln!(out, "\n{table}");
     out + &foot(mix, one, &rows, all)
 }
 
@@ -56,11 +53,11 @@ fn best_rows(mix: &Mix, all: bool) -> Vec<&MixPolicy> {
 fn foot(mix: &Mix, one: &Comparison, rows: &[&MixPolicy], all: bool) -> String {
     let mut legend = vec!["* recommended".to_owned()];
     if rows.iter().any(|p| mark(mix, p) == "=") {
-        legend.push("= no clear difference".into());
+        legend.push("= less than 1 % apart in some replicas".into());
     }
     if rows.iter().any(|p| mark(mix, p) == "x") {
         let limit = one.max_slowdown.map_or_else(String::new, |l| format!(" ({} %)", trim(l * 100.0, 1)));
-        legend.push(format!("x over the time limit{limit} in at least one work"));
+        legend.push(format!("x over the time limit{limit} in some work"));
     }
     let mut out = wrapped(&legend.join("; "), "  ") + "\n";
     let mut more = Vec::new();
@@ -73,7 +70,7 @@ fn foot(mix: &Mix, one: &Comparison, rows: &[&MixPolicy], all: bool) -> String {
     }
     let tried = mix.answer.tried.map_or(0, |tried| tried as usize);
     let early = tried.saturating_sub(mix.policies.len());
-    let early = (early > 0).then(|| format!("{early} others were too slow or not better, and left early"));
+    let early = (early > 0).then(|| format!("{early} others were too slow or not better"));
     let more = (!more.is_empty()).then(|| format!("{}: --all", more.join(" and ")));
     let lines: Vec<String> = early.into_iter().chain(more).collect();
     if !lines.is_empty() {
@@ -94,12 +91,14 @@ fn mark(mix: &Mix, p: &MixPolicy) -> &'static str {
 
 fn answer(mix: &Mix, one: &Comparison) -> (String, Vec<Item>) {
     let a = &mix.answer;
-    let of = a.tried.map_or(String::new(), |n| format!(", best of {n} tried"));
+    // What others may equal is not called the best.
+    let (best, of) = if a.tied.is_empty() { ("Best", "best of") } else { ("Recommended", "of") };
+    let of = a.tried.map_or(String::new(), |n| format!(", {of} {n} tried"));
     let kept = a.recommended == one.reference;
     let head = match in_words(&a.recommended, &one.reference) {
-        _ if kept => format!("Best over the mix: keep {}, the reference{of}", a.recommended),
-        Some(words) => format!("Best over the mix: {words} ({}){of}", a.recommended),
-        None => format!("Best over the mix: {}{of}", a.recommended),
+        _ if kept => format!("{best} over the mix: keep {}, the reference{of}", a.recommended),
+        Some(words) => format!("{best} over the mix: {words} ({}){of}", a.recommended),
+        None => format!("{best} over the mix: {}{of}", a.recommended),
     };
     let mut items = Vec::new();
     let find = |name: &str| mix.policies.iter().find(|p| p.policy == name);
@@ -115,10 +114,7 @@ fn answer(mix: &Mix, one: &Comparison) -> (String, Vec<Item>) {
     let mut sure = Vec::new();
     if let Some(against) = &a.against_reference {
         let n = one.replicas as f64;
-        sure.push(format!(
-            "better than the reference in {:.0} of {n} replicas of the model",
-            against.chance * n
-        ));
+        sure.push(format!("better than the reference in {:.0} of {n} replicas", against.chance * n));
     }
     let named: Vec<&str> = a.tied.iter().take(3).map(String::as_str).collect();
     if !named.is_empty() {
@@ -198,7 +194,7 @@ mod tests {
     }
 
     fn shown(set: &ComparisonSet) -> String {
-        text(set.mix.as_ref().expect("a mix"), &set.comparisons, Look::PLAIN, false)
+        text(set.mix.as_ref().expect("a mix"), &set.comparisons, TextStyle::PLAIN, false)
     }
 
     /// The recommended policy is the first row, whatever needs less; the columns and marks say what they are.
@@ -220,7 +216,7 @@ mod tests {
         assert!(text.contains("mean power") && text.contains("worst in"), "{text}");
         let folded = text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(folded.contains(
-            "* recommended; = no clear difference; x over the time limit (10 %) in at least one work 6 others were too slow"
+            "* recommended; = less than 1 % apart in some replicas; x over the time limit (10 %) in some work 6 others were too slow"
         ), "{text}");
     }
 

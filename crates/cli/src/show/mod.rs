@@ -10,6 +10,7 @@ pub(crate) mod notes;
 pub(crate) mod older;
 pub(crate) mod report;
 pub(crate) mod result_file;
+pub(crate) mod run;
 pub(crate) mod screen;
 #[cfg(test)]
 mod strangers;

@@ -1,6 +1,7 @@
 //! Names in tables: a policy's name takes more lines where a row has no room for it.
 
 use comfy_table::Cell;
+use wattwise_advice::words::parts;
 use wattwise_figure::one_line;
 
 /// Width of a policy's name that is left to it however wide the rest of a row is.
@@ -35,21 +36,6 @@ fn name_lines(name: &str, most: usize) -> Vec<String> {
     lines
 }
 
-/// What a policy's name is made of: each part but the first begins with `+` or `,`.
-fn parts(name: &str) -> impl Iterator<Item = &str> {
-    let mut rest = name;
-    std::iter::from_fn(move || {
-        let end = rest
-            .char_indices()
-            .skip(1)
-            .find(|(_, c)| ['+', ','].contains(c))
-            .map_or(rest.len(), |(at, _)| at);
-        let part;
-        (part, rest) = rest.split_at(end);
-        (!part.is_empty()).then_some(part)
-    })
-}
-
 /// A table that keeps within a width, drawn with names of at most so many characters a line.
 pub(crate) fn fitted<'n>(
     columns: usize,
@@ -79,6 +65,25 @@ pub(crate) fn shortened(name: &str, most: usize) -> String {
     head + "…"
 }
 
+/// The clauses of a heading that fit into a line: it ends where one does, or after a word where the first is longer than half a line.
+pub(crate) fn clauses(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    // Room for the mark of what is left out.
+    let end = text.char_indices().nth(most.saturating_sub(2)).map_or(text.len(), |(end, _)| end);
+    let ends = [", ", ": ", "; ", " ("].into_iter().flat_map(|mark| text.match_indices(mark));
+    let whole = |at: &usize| text[..*at].matches('(').count() == text[..*at].matches(')').count();
+    let clause = ends.map(|(at, _)| at).filter(|&at| at <= end).filter(whole).max();
+    match clause.filter(|&at| text[..at].chars().count() > most / 2) {
+        Some(at) => format!("{} …", &text[..at]),
+        None => {
+            let line = shortened(text, most);
+            line.rsplit_once(' ').map_or(line.clone(), |(words, _)| format!("{words}…"))
+        }
+    }
+}
+
 /// A policy's name of at most so many characters, with both of its ends: policies of one table often begin alike.
 pub(crate) fn shortened_policy(name: &str, most: usize) -> String {
     let count = name.chars().count();
@@ -102,6 +107,20 @@ mod tests {
         assert_eq!(shortened(&"x".repeat(40), 28).chars().count(), 28);
         let longer = "hwp:epp=performance+max=90%+power=22W";
         assert_eq!(shortened_policy(longer, 22), "hwp:epp=pe…%+power=22W");
+    }
+
+    #[test]
+    fn a_heading_ends_with_a_clause() {
+        let text = "build: recorded: a C library (zstd), compiled by make -j2";
+        assert_eq!(clauses(text, 80), text);
+        assert_eq!(clauses(text, 40), "build: recorded: a C library (zstd) …");
+        assert_eq!(clauses(text, 37), "build: recorded: a C library (zstd) …");
+        assert_eq!(clauses(text, 36), "build: recorded: a C library …");
+        assert_eq!(
+            clauses("nginx: two workers that pack what is asked for", 30),
+            "nginx: two workers that pack…"
+        );
+        assert_eq!(clauses(&"ä".repeat(9), 5), "ääää…");
     }
 
     /// Names of policies that begin and end alike are told apart, whatever the width.

@@ -2,7 +2,7 @@
 
 use crate::args::output::OutputPath;
 use crate::exit::{Failure, Outcome, print};
-use crate::show::answer::Shown;
+use crate::show::answer::ShownParts;
 use crate::show::result_file::{ResultFile, run_name};
 use crate::show::screen::Screen;
 use crate::show::table::sentence;
@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use wattwise_page::{Section, Table};
 
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct ReportArgs {
     /// Result files: of compare, tune, run, ab, record, trace, import, calibrate and bench, as --json, --output or ab's .jsonl gave them
     #[arg(required = true)]
     files: Vec<PathBuf>,
@@ -18,10 +18,10 @@ pub(crate) struct Args {
     #[arg(long, alias = "html", value_name = "FILE")]
     report: Option<OutputPath>,
     #[command(flatten)]
-    shown: Shown,
+    shown: ShownParts,
 }
 
-pub(crate) fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &ReportArgs) -> Outcome {
     let results: Vec<ResultFile> =
         args.files.iter().map(|f| ResultFile::read(f)).collect::<Result<_, _>>().map_err(Failure::input)?;
     let Some(path) = &args.report else {
@@ -50,13 +50,13 @@ pub(crate) fn run(args: &Args) -> Outcome {
     Ok(0)
 }
 
-fn title(args: &Args) -> String {
+fn title(args: &ReportArgs) -> String {
     let names: Vec<String> = args.files.iter().map(|f| f.display().to_string()).collect();
     names.join(", ")
 }
 
 /// Runs in one table, side by side; everything else one under the other.
-fn sections(args: &Args, results: &[ResultFile]) -> Vec<Section> {
+fn sections(args: &ReportArgs, results: &[ResultFile]) -> Vec<Section> {
     let runs: Vec<_> = results
         .iter()
         .filter_map(|r| match r {

@@ -1,12 +1,12 @@
 //! Result files: told apart by their schema, and shown for people.
 
-use crate::machine::{calibrate, record, run};
+use crate::machine::{calibrate, record};
 use crate::model::trace;
-use crate::show::answer::{self, Shown};
+use crate::show::answer::{self, ShownParts};
 use crate::show::benches::{throughput_verdict, transition_verdict, wake_verdict};
-use crate::show::screen::Look;
-use crate::show::table::Order;
-use crate::show::{benches, mix, older, summary, table, tune};
+use crate::show::screen::TextStyle;
+use crate::show::table::PolicyOrder;
+use crate::show::{benches, mix, older, run, summary, table, tune};
 use serde::de::DeserializeOwned;
 use std::borrow::BorrowMut;
 use std::path::Path;
@@ -15,7 +15,7 @@ use wattwise_advice::summary::ComparisonSet;
 use wattwise_figure::one_line;
 use wattwise_figure::shell;
 use wattwise_live::ab::log as ab_file;
-use wattwise_live::ab::log::Read;
+use wattwise_live::ab::log::AbRead;
 use wattwise_live::ab::result;
 use wattwise_live::bench::throughput;
 use wattwise_live::bench::throughput::Throughput;
@@ -23,6 +23,7 @@ use wattwise_live::bench::transition;
 use wattwise_live::bench::transition::Matrix;
 use wattwise_live::bench::wake;
 use wattwise_live::bench::wake::WakeUps;
+use wattwise_live::prove::conclude;
 use wattwise_live::prove::log as prove_log;
 use wattwise_live::prove::result as prove;
 use wattwise_live::prove::result::Proof;
@@ -38,9 +39,9 @@ pub(crate) enum ResultFile {
     Compare(Box<Comparison>),
     CompareSet(Box<ComparisonSet>),
     Run(Box<run::RunResult>),
-    Ab(Box<Read>),
+    Ab(Box<AbRead>),
     Judged(Box<result::Judgement>),
-    Proof(Box<prove_log::Read>),
+    Proof(Box<prove_log::ProofRead>),
     Proved(Box<Proof>),
     Tune(Box<TuneResult>),
     Trace(Box<trace::Shown>),
@@ -114,12 +115,12 @@ impl ResultFile {
     }
 
     /// For the terminal.
-    pub(crate) fn text(&self, look: Look, shown: Shown) -> String {
+    pub(crate) fn text(&self, look: TextStyle, shown: ShownParts) -> String {
         match self {
-            ResultFile::Compare(c) => answer::comparison(c, look, Order::Best, shown),
+            ResultFile::Compare(c) => answer::comparison(c, look, PolicyOrder::Best, shown),
             ResultFile::CompareSet(set) => {
                 let each = || {
-                    let one = |c| answer::comparison(c, look, Order::Best, shown) + "\n";
+                    let one = |c| answer::comparison(c, look, PolicyOrder::Best, shown) + "\n";
                     set.comparisons.iter().map(one).collect::<String>()
                 };
                 match &set.mix {
@@ -131,7 +132,7 @@ impl ResultFile {
             ResultFile::Run(r) => run::text(r),
             ResultFile::Ab(read) => result::text(&result::of(read)),
             ResultFile::Judged(judged) => result::text(judged),
-            ResultFile::Proof(read) => prove_say::text(&prove::of(read)),
+            ResultFile::Proof(read) => prove_say::text(&conclude::of(read)),
             ResultFile::Proved(proof) => prove_say::text(proof),
             ResultFile::Tune(t) => tune::text(t, look.colour),
             ResultFile::Trace(t) => t.text(false),
@@ -161,7 +162,7 @@ impl ResultFile {
             ResultFile::Run(r) => run_verdict(r),
             ResultFile::Ab(read) => judged_verdict(&result::of(read)),
             ResultFile::Judged(judged) => judged_verdict(judged),
-            ResultFile::Proof(read) => prove::of(read).words,
+            ResultFile::Proof(read) => conclude::of(read).words,
             ResultFile::Proved(proof) => proof.words.clone(),
             ResultFile::Tune(t) => t.verdict.text.clone(),
             ResultFile::Trace(t) => first_line(&t.text(false)),
@@ -187,7 +188,7 @@ impl ResultFile {
             }
             ResultFile::Run(r) => wattwise_report::run_sections(&[(run_name(r), &r.measured)]),
             ResultFile::Ab(read) => wattwise_report::ab_sections(read, &result::of(read)),
-            ResultFile::Proof(read) => wattwise_report::prove_sections(Some(read), &prove::of(read)),
+            ResultFile::Proof(read) => wattwise_report::prove_sections(Some(read), &conclude::of(read)),
             ResultFile::Proved(proof) => wattwise_report::prove_sections(None, proof),
             ResultFile::Judged(_)
             | ResultFile::Tune(_)
@@ -198,7 +199,7 @@ impl ResultFile {
             | ResultFile::Locks(_) => {
                 vec![Section::Text {
                     title: "Result".to_owned(),
-                    body: self.text(Look::PAGE, Shown { all: true, notes: true }),
+                    body: self.text(TextStyle::PAGE, ShownParts { all: true, notes: true }),
                 }]
             }
             ResultFile::Transition(m) => wattwise_report::transition_sections(m),
@@ -220,7 +221,7 @@ fn one_line_each(value: &mut serde_json::Value) {
 }
 
 /// The same for what of an experiment is used as well as shown; all else is in lines as it is read.
-fn in_lines(mut read: Read) -> Read {
+fn in_lines(mut read: AbRead) -> AbRead {
     let header = &mut read.header;
     for arm in &mut header.arms {
         arm.policy = arm.policy.as_deref().map(one_line);
@@ -230,7 +231,7 @@ fn in_lines(mut read: Read) -> Read {
 }
 
 /// The same for a proof's log.
-fn proof_in_lines(mut read: prove_log::Read) -> prove_log::Read {
+fn proof_in_lines(mut read: prove_log::ProofRead) -> prove_log::ProofRead {
     for side in &mut read.header.sides {
         side.policy = one_line(&side.policy);
     }
@@ -346,7 +347,7 @@ mod tests {
     }
 
     fn show(result: &ResultFile) {
-        result.text(Look::PLAIN, Shown::WHOLE);
+        result.text(TextStyle::PLAIN, ShownParts::WHOLE);
         result.verdict();
         wattwise_page::page("test", "test", &result.sections());
         if let ResultFile::Compare(c) = result {
@@ -360,10 +361,10 @@ mod tests {
         let bytes = include_bytes!("../../tests/results/compare.json");
         let result = ResultFile::parse(bytes).expect("as compare wrote it");
         let rows = |columns| {
-            let text = result.text(Look { columns, ..Look::PLAIN }, Shown::WHOLE);
+            let text = result.text(TextStyle { columns, ..TextStyle::PLAIN }, ShownParts::WHOLE);
             let head = text.lines().position(|l| l.trim_start().starts_with("policy ")).expect("a table");
             let rows: Vec<String> =
-                text.lines().skip(head).map_while(|l| (!l.is_empty()).then(|| l.into())).collect();
+                text.lines().skip(head).map_while(|l| (!l.starts_with("* rec")).then(|| l.into())).collect();
             rows
         };
         let (narrow, wide) = (rows(80), rows(110));
@@ -383,7 +384,9 @@ mod tests {
             include_bytes!("../../tests/results/compare.json").as_slice(),
             include_bytes!("../../tests/results/compare-set.json").as_slice(),
         ] {
-            let text = ResultFile::parse(bytes).expect("as compare wrote it").text(Look::PLAIN, Shown::WHOLE);
+            let text = ResultFile::parse(bytes)
+                .expect("as compare wrote it")
+                .text(TextStyle::PLAIN, ShownParts::WHOLE);
             let long: Vec<&str> = text.lines().filter(|l| l.chars().count() > 80).collect();
             assert!(long.iter().all(|l| l.contains(": sudo wattwise set ")), "{long:?}");
         }

@@ -53,19 +53,21 @@ pub(crate) fn bold(text: &str, colour: bool) -> String {
 
 /// How a text is to look.
 #[derive(Clone, Copy)]
-pub(crate) struct Look {
+pub(crate) struct TextStyle {
     /// With styles.
     pub(crate) colour: bool,
     /// Width at most, in columns.
     pub(crate) columns: usize,
+    /// Lines of the terminal; none for what has no height.
+    pub(crate) lines: Option<usize>,
 }
 
-impl Look {
+impl TextStyle {
     /// A text in a page, which has room.
-    pub(crate) const PAGE: Look = Look { colour: false, columns: 160 };
+    pub(crate) const PAGE: TextStyle = TextStyle { colour: false, columns: 160, lines: None };
     /// A text for files and tests.
     #[cfg(test)]
-    pub(crate) const PLAIN: Look = Look { colour: false, columns: COLUMNS };
+    pub(crate) const PLAIN: TextStyle = TextStyle { colour: false, columns: COLUMNS, lines: None };
 }
 
 /// Where text goes.
@@ -92,13 +94,15 @@ impl Screen {
     }
 
     /// Colours and columns there.
-    pub(crate) fn look(self) -> Look {
+    pub(crate) fn look(self) -> TextStyle {
         let size = match self {
             Screen::Out => rustix::termios::tcgetwinsize(std::io::stdout()),
             Screen::Err => rustix::termios::tcgetwinsize(std::io::stderr()),
         };
         let columns = size.map_or(0, |size| usize::from(size.ws_col));
-        Look { colour: self.colour(), columns: columns.max(COLUMNS) }
+        // A terminal that does not know its size says 0.
+        let lines = size.ok().map(|size| usize::from(size.ws_row)).filter(|&lines| lines > 0);
+        TextStyle { colour: self.colour(), columns: columns.max(COLUMNS), lines }
     }
 
     /// Whether a line there can be written over: progress.

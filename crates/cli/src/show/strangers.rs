@@ -4,9 +4,9 @@
 #[path = "../../../figure/tests/support/hostile.rs"]
 mod hostile;
 
-use crate::show::answer::Shown;
+use crate::show::answer::ShownParts;
 use crate::show::result_file::ResultFile;
-use crate::show::screen::Look;
+use crate::show::screen::TextStyle;
 use crate::show::{csv, markdown};
 use hostile::{acts_on_a_terminal, names};
 use html5ever::tendril::StrTendril;
@@ -51,7 +51,7 @@ fn renamed(value: &Value, to: &BTreeMap<String, String>) -> Value {
 }
 
 /// A kind of result file.
-struct Kind {
+struct ResultKind {
     name: String,
     whole: Value,
     free: Vec<String>,
@@ -59,8 +59,8 @@ struct Kind {
     benign: ResultFile,
 }
 
-fn kinds() -> &'static [Kind] {
-    static KINDS: OnceLock<Vec<Kind>> = OnceLock::new();
+fn kinds() -> &'static [ResultKind] {
+    static KINDS: OnceLock<Vec<ResultKind>> = OnceLock::new();
     KINDS.get_or_init(|| {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/results");
         let kind = |file: std::fs::DirEntry| {
@@ -72,14 +72,14 @@ fn kinds() -> &'static [Kind] {
             let names =
                 free.iter().enumerate().map(|(i, text)| (text.clone(), format!("name {i}"))).collect();
             let benign = ResultFile::parse(renamed(&whole, &names).to_string().as_bytes()).expect(&name);
-            Kind { name, whole, free, benign }
+            ResultKind { name, whole, free, benign }
         };
         std::fs::read_dir(folder).expect(folder).flatten().map(kind).collect()
     })
 }
 
 /// Result files of each kind with hostile names for all that is no word of their format; how many names.
-fn each(mut visit: impl FnMut(&'static Kind, &ResultFile)) -> usize {
+fn each(mut visit: impl FnMut(&'static ResultKind, &ResultFile)) -> usize {
     let mut stock = names(9, 4 * NAMES).into_iter().filter(|n| !n.trim().is_empty());
     let mut used = 0;
     while used < NAMES {
@@ -109,11 +109,12 @@ fn comparisons(result: &ResultFile) -> Vec<&Comparison> {
 fn no_name_acts_on_a_terminal() {
     let tried = each(|kind, hostile| {
         let file = &kind.name;
-        let colour = Look { colour: true, columns: 120 };
+        let colour = TextStyle { colour: true, columns: 120, lines: None };
         let styles = ["\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[22m", "\x1b[38;5;10m", "\x1b[39m"];
-        let coloured =
-            styles.iter().fold(hostile.text(colour, Shown::WHOLE), |text, style| text.replace(style, ""));
-        for shown in [hostile.text(Look::PLAIN, Shown::WHOLE), coloured, hostile.verdict()] {
+        let coloured = styles
+            .iter()
+            .fold(hostile.text(colour, ShownParts::WHOLE), |text, style| text.replace(style, ""));
+        for shown in [hostile.text(TextStyle::PLAIN, ShownParts::WHOLE), coloured, hostile.verdict()] {
             assert_eq!(acts_on_a_terminal(&shown), None, "{file}: {shown:?}");
             // A command that could not be ours is none, and no name makes a line that looks like one.
             assert!(!shown.lines().any(|line| line.starts_with("To apply")), "{file}: {shown}");
@@ -124,13 +125,13 @@ fn no_name_acts_on_a_terminal() {
 
 /// What a page is made of: how often each element stands there, and which attributes it has.
 #[derive(Default)]
-struct Shape {
+struct PageShape {
     elements: RefCell<BTreeMap<String, usize>>,
     attributes: RefCell<BTreeSet<(String, String)>>,
     others: RefCell<usize>,
 }
 
-impl TokenSink for Shape {
+impl TokenSink for PageShape {
     type Handle = ();
 
     fn process_token(&self, token: Token, _line: u64) -> TokenSinkResult<()> {
@@ -158,17 +159,17 @@ impl TokenSink for Shape {
     }
 }
 
-/// Our own script and style are the same in every page, and long.
+/// Our own script and style are the same in every page, and long; where a line may break hangs on the name's own characters.
 fn ours_left_out(html: &str) -> String {
     use wattwise_page::{REPORT_CSS, REPORT_JS, UPLOT_CSS, UPLOT_JS};
-    let own = [REPORT_CSS, REPORT_JS, UPLOT_CSS, UPLOT_JS];
+    let own = [REPORT_CSS, REPORT_JS, UPLOT_CSS, UPLOT_JS, "<wbr>"];
     own.iter().fold(html.to_owned(), |html, asset| html.replace(asset, ""))
 }
 
-fn shape(html: &str) -> Shape {
+fn shape(html: &str) -> PageShape {
     let queue = BufferQueue::default();
     queue.push_back(StrTendril::from(html));
-    let tokenizer = Tokenizer::new(Shape::default(), Default::default());
+    let tokenizer = Tokenizer::new(PageShape::default(), Default::default());
     while !queue.is_empty() {
         _ = tokenizer.feed(&queue);
     }
@@ -187,7 +188,7 @@ fn no_name_acts_on_a_browser() {
     let (mut at, mut twins) = (0, BTreeMap::new());
     let tried = each(|kind, hostile| {
         let file = &kind.name;
-        let twin: &Vec<Shape> = twins.entry(file).or_insert_with(|| {
+        let twin: &Vec<PageShape> = twins.entry(file).or_insert_with(|| {
             pages(&kind.benign, "a title").iter().map(|page| shape(&ours_left_out(page))).collect()
         });
         at += 1;
@@ -313,7 +314,7 @@ fn a_strangers_command_is_not_offered() {
             .iter()
             .map(|c| wattwise_report::compare_html(c, &[], "x"))
             .collect::<String>();
-        (result.text(Look::PLAIN, Shown::WHOLE), html)
+        (result.text(TextStyle::PLAIN, ShownParts::WHOLE), html)
     };
     let (text, html) = shown(&ours);
     assert!(text.contains(&format!("On such a machine: sudo {ours}\n")) && html.contains("id=\"apply\""));

@@ -1,7 +1,7 @@
 //! What several comparisons come to, for people.
 
 use crate::show::names::{fitted, name_cell, shortened};
-use crate::show::screen::Look;
+use crate::show::screen::TextStyle;
 use crate::show::table::{WIDE, cell, drawn, wrapped, wrapped_after};
 use comfy_table::{Attribute, Cell, CellAlignment, ContentArrangement, Table, presets};
 use std::fmt::Write;
@@ -116,7 +116,7 @@ fn on_each(set: &ComparisonSet) -> String {
 }
 
 /// The answer, the table, what it means.
-pub(crate) fn text(set: &ComparisonSet, look: Look) -> String {
+pub(crate) fn text(set: &ComparisonSet, look: TextStyle) -> String {
     let names = set.summary.policies.iter().map(|p| p.policy.as_str());
     let table = fitted(look.columns, names, &|name| table(&set.summary, look, name)) + &on_each(set);
     let note = "energy and time: geometric means of the ratios to each comparison's reference policy";
@@ -124,7 +124,7 @@ pub(crate) fn text(set: &ComparisonSet, look: Look) -> String {
 }
 
 /// The table, with names of at most so many characters a line. Where the worst energy was is told where there is room.
-fn table(s: &Summary, look: Look, name: usize) -> String {
+fn table(s: &Summary, look: TextStyle, name: usize) -> String {
     let (colour, narrow) = (look.colour, look.columns < WIDE);
     let mut table = Table::new();
     table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);

@@ -1,9 +1,11 @@
 //! Tables for people.
 
 use crate::show::names::{fitted, name_cell, shortened};
-use crate::show::screen::Look;
+use crate::show::screen::TextStyle;
 use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, Table, presets};
+use wattwise_advice::columns::{self, Column, ColumnValue, ScreenHead, ShownAs};
 use wattwise_advice::result::{Comparison, Interval, KindResponses, PolicyResult};
+use wattwise_advice::rule::Goal;
 use wattwise_advice::say;
 use wattwise_advice::time::TimeKind;
 use wattwise_figure::units::trim;
@@ -32,7 +34,6 @@ pub(crate) fn joules(j: f64) -> String {
 pub(crate) const WIDE: usize = 110;
 /// Width of a kind's name at most.
 const KIND: usize = 8;
-const ABOVE_IDLE: &str = "above idle";
 
 /// Lines of at most 80 columns; all but the first begin with `indent`.
 pub(crate) fn wrapped(text: &str, indent: &str) -> String {
@@ -83,7 +84,7 @@ pub(crate) fn sentence(words: &str) -> String {
 
 /// The order of the policies.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Order {
+pub(crate) enum PolicyOrder {
     /// The best and what ties with it, the other admissible ones, those that are too slow; each by energy.
     Best,
     /// As they were asked for: a scan in the order of its parameter.
@@ -91,7 +92,7 @@ pub(crate) enum Order {
 }
 
 /// The policies in that order.
-pub(crate) fn order(c: &Comparison, order: Order) -> Vec<&PolicyResult> {
+pub(crate) fn order(c: &Comparison, order: PolicyOrder) -> Vec<&PolicyResult> {
     let rank = |r: &PolicyResult| match () {
         () if r.policy == c.answer.recommended => 0,
         () if r.tied => 1,
@@ -99,7 +100,7 @@ pub(crate) fn order(c: &Comparison, order: Order) -> Vec<&PolicyResult> {
         () => 3,
     };
     let mut all: Vec<&PolicyResult> = c.results.iter().collect();
-    if order == Order::Asked {
+    if order == PolicyOrder::Asked {
         return all;
     }
     // Joules of policies that were left early are of other replicas; their ratios are of the same ones.
@@ -138,7 +139,7 @@ pub(crate) fn figures(c: &Comparison, r: &PolicyResult) -> [String; 5] {
     let against = |ratio| if reference { "reference".to_owned() } else { ratio_text(ratio) };
     let (shown, slower) = match c.judged.kind {
         TimeKind::Makespan => (seconds(u.time.median), against(u.time_ratio)),
-        TimeKind::Response => response_cells(c, r),
+        TimeKind::Response => response_cells(c, r, true),
         TimeKind::Deadlines => (format!("{:.2} %", u.time.median * 100.0), String::new()),
     };
     let best = best_in(c, r);
@@ -149,8 +150,16 @@ pub(crate) fn figures(c: &Comparison, r: &PolicyResult) -> [String; 5] {
     [joules(say::energy_j(c, r).median), energy, shown, slower, best]
 }
 
-/// The median of a kind of response, and its 95th percentile with the kind's name, or what is missed where that decides.
-fn response_cells(c: &Comparison, r: &PolicyResult) -> (String, String) {
+/// The kind of response that all rows show; `None` where they show several.
+fn common_kind<'c>(c: &Comparison, shown: &[&'c PolicyResult]) -> Option<&'c str> {
+    let mut kinds = shown.iter().filter_map(|r| say::row_kind(c, r)).map(|kind| kind.kind.as_str());
+    let first = kinds.next()?;
+    kinds.all(|kind| kind == first).then_some(first)
+}
+
+/// The median of a kind of response, and its 95th percentile with the kind's name where the heading has none, or what is missed
+/// where that decides.
+fn response_cells(c: &Comparison, r: &PolicyResult, named: bool) -> (String, String) {
     let kind = say::row_kind(c, r);
     let half = kind.map_or_else(String::new, |k| say::response(k.p50_s));
     let p95 = kind.map_or_else(String::new, |k| {
@@ -158,7 +167,7 @@ fn response_cells(c: &Comparison, r: &PolicyResult) -> (String, String) {
             Some(ratio) => format!("{WAITS} x{}", trim(ratio, 1)),
             None => say::response(k.p95_s),
         };
-        format!("{figure} {}", shortened(&k.kind, KIND))
+        if named { format!("{figure} {}", shortened(&k.kind, KIND)) } else { figure }
     });
     let missed = r.missed_by_task.iter().filter(|m| m.slower).map(|m| m.share).fold(0.0, f64::max);
     (half, if missed > 0.0 { format!("misses {:.1} %", missed * 100.0) } else { p95 })
@@ -182,8 +191,29 @@ pub(crate) fn beside_time(c: &Comparison) -> &'static str {
     }
 }
 
-/// The nominal model's 99th percentile of the time from runnable to running.
-const SLOWEST: &str = "p99 wake-up";
+/// A figure of a column as it is shown.
+fn shown(head: &ScreenHead, value: &ColumnValue) -> String {
+    let x = value.number();
+    match head.shown {
+        ShownAs::Joules => joules(x),
+        ShownAs::Micros => seconds(x * 1e-6),
+        ShownAs::Plain(decimals) => format!("{x:.decimals$}"),
+    }
+}
+
+/// The columns beside energy and time that Markdown has: headings, and a policy's cells.
+pub(crate) fn in_markdown() -> Vec<(ScreenHead, &'static Column)> {
+    columns::of_screen().into_iter().filter(|(head, _)| head.in_markdown).collect()
+}
+
+/// A policy's cell in such a column.
+pub(crate) fn screen_cell(
+    (head, column): &(ScreenHead, &Column),
+    c: &Comparison,
+    r: &PolicyResult,
+) -> String {
+    shown(head, &(column.value)(c, r))
+}
 
 /// How a policy stands, in a word; what the words mean is told below the table ([`legend`]).
 fn remark(c: &Comparison, r: &PolicyResult) -> String {
@@ -207,7 +237,7 @@ pub(crate) fn legend(c: &Comparison, shown: &[&PolicyResult]) -> Vec<String> {
         words.push("* recommended".to_owned());
     }
     if some(&|r| mark(c, r) == "=") {
-        words.push("= no clear difference".to_owned());
+        words.push("= less than 1 % apart in some replicas".to_owned());
     }
     if some(&|r| !r.admissible) {
         let limit =
@@ -222,30 +252,35 @@ pub(crate) fn legend(c: &Comparison, shown: &[&PolicyResult]) -> Vec<String> {
     if c.judged.kind == TimeKind::Response && some(&waits) {
         words.push(format!("{WAITS} x2: its noticed responses take twice as long in all"));
     }
+    if c.goal != Goal::OwnEnergy && some(&|r| r.over_own_time) {
+        words.push(format!("{}: did not finish in the window, not comparable", say::OWN_TIME));
+    }
     let left: Vec<&PolicyResult> = shown.iter().filter(|r| r.admissible).copied().collect();
     let left: Vec<String> = say::left_after(&left).iter().map(u64::to_string).collect();
     if !left.is_empty() {
-        words.push(format!("{} {REPLICAS}: not better, so left early", left.join(" or ")));
+        words.push(format!("{} {REPLICAS}: cannot be best, so dropped", left.join(" or ")));
     }
     words
 }
 
 /// Rows of the policies.
-pub(crate) fn rows(c: &Comparison, shown: &[&PolicyResult], look: Look) -> String {
+pub(crate) fn rows(c: &Comparison, shown: &[&PolicyResult], look: TextStyle) -> String {
     let names = shown.iter().map(|r| r.policy.as_str());
     fitted(look.columns, names, &|name| rows_with(c, shown, look, name))
 }
 
 /// The same with names of at most so many characters a line.
-fn rows_with(c: &Comparison, shown: &[&PolicyResult], look: Look, name: usize) -> String {
-    let (colour, wide) = (look.colour, look.columns >= WIDE);
+fn rows_with(c: &Comparison, shown: &[&PolicyResult], look: TextStyle, name: usize) -> String {
+    let (colour, wide, beside) = (look.colour, look.columns >= WIDE, columns::of_screen());
     let mut table = Table::new();
     table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     let right = |text: &str| cell(text).set_alignment(CellAlignment::Right);
-    let mut header = vec![cell(""), cell("policy")];
-    header.extend(std::iter::once("energy").chain(time_heads(c).iter().copied()).map(right));
+    let kind = common_kind(c, shown);
+    let mut header = vec![cell(""), cell("policy"), right("energy")];
+    header.extend(time_heads(c, kind).iter().map(|head| right(head)));
     if wide {
-        header.extend(["best in", ABOVE_IDLE, SLOWEST].map(right));
+        header.push(right("best in"));
+        header.extend(beside.iter().map(|(head, _)| right(head.name)));
     }
     header.push(cell(""));
     if colour {
@@ -260,11 +295,11 @@ fn rows_with(c: &Comparison, shown: &[&PolicyResult], look: Look, name: usize) -
             Some(ratio) => change_or(c, r, ratio, &energy),
             None => format!("{energy} {}", say::OWN_TIME),
         }));
-        row.extend(time_cells(c, r).iter().map(|figure| right(figure)));
+        row.extend(time_cells(c, r, kind.is_none()).iter().map(|figure| right(figure)));
         if wide {
             let best = if r.raced_out_after.is_some() { String::new() } else { best_in(c, r) };
-            let more = [best, joules(r.above_idle_j), seconds(r.wake_latency_us.p99 * 1e-6)];
-            row.extend(more.iter().map(|figure| right(figure)));
+            row.push(right(&best));
+            row.extend(beside.iter().map(|column| right(&screen_cell(column, c, r))));
         }
         row.push(cell(remark(c, r)));
         let paint = |cell: Cell| match (colour, recommended, r.admissible) {
@@ -282,21 +317,25 @@ fn change_or(c: &Comparison, r: &PolicyResult, ratio: Interval, own: &str) -> St
     if r.policy == c.reference { own.to_owned() } else { ratio_text(ratio) }
 }
 
-/// Heads of the columns of time.
-fn time_heads(c: &Comparison) -> &'static [&'static str] {
-    match c.judged.kind {
-        TimeKind::Makespan => &["time"],
-        TimeKind::Response => &[HALF, MOST],
-        TimeKind::Deadlines => &["missed"],
+/// Heads of the columns of time, with the kind of response where all rows show the same.
+fn time_heads(c: &Comparison, kind: Option<&str>) -> Vec<String> {
+    match (c.judged.kind, kind) {
+        (TimeKind::Makespan, _) => vec!["time".into()],
+        (TimeKind::Response, None) => vec![HALF.into(), MOST.into()],
+        (TimeKind::Response, Some(kind)) => {
+            let kind = shortened(kind, KIND);
+            vec![format!("{kind}: {HALF}"), MOST.into()]
+        }
+        (TimeKind::Deadlines, _) => vec!["missed".into()],
     }
 }
 
-fn time_cells(c: &Comparison, r: &PolicyResult) -> Vec<String> {
+fn time_cells(c: &Comparison, r: &PolicyResult, named: bool) -> Vec<String> {
     let u = &r.uncertain;
     match c.judged.kind {
         TimeKind::Makespan => vec![change_or(c, r, u.time_ratio, &seconds(u.time.median))],
         TimeKind::Response => {
-            let (half, most) = response_cells(c, r);
+            let (half, most) = response_cells(c, r, named);
             vec![half, most]
         }
         TimeKind::Deadlines => vec![format!("{:.2} %", u.time.median * 100.0)],
@@ -346,6 +385,33 @@ mod tests {
         assert!(lines.lines().all(|l| l.chars().count() <= 80 || !l.trim().contains(' ')), "{lines}");
         assert!(lines.lines().skip(1).all(|l| l.starts_with("  ")), "{lines}");
         assert_eq!(lines.split_whitespace().collect::<Vec<_>>(), text.split_whitespace().collect::<Vec<_>>());
+    }
+
+    /// The heading names the kind of response where all rows show the same; else each row does.
+    #[test]
+    fn a_kind_of_response_stands_once() {
+        let bytes = include_bytes!("../../tests/results/compare.json");
+        let mut c: Comparison = serde_json::from_slice(bytes).expect("as compare wrote it");
+        c.judged.kind = TimeKind::Response;
+        let of = |kind: &str, slower: bool| {
+            serde_json::from_value(serde_json::json!({
+                "judged": true, "why_not": null, "slower": slower, "excess": 1.0, "floor_s": 0.001, "waiting_s": 1.0,
+                "reference_waiting_s": 1.0, "unfinished_share": 0.0,
+                "kinds": [{
+                    "kind": kind, "episodes": 9.0, "p50_s": 0.1, "p95_s": 0.2, "reference_p50_s": 0.1, "reference_p95_s": 0.2,
+                    "waiting_s": 1.0, "reference_waiting_s": 1.0, "mean_ratio": 1.0, "p95_ratio": 1.0, "slower": slower,
+                }],
+            }))
+            .expect("responses")
+        };
+        let text = |c: &Comparison| rows(c, &order(c, PolicyOrder::Best), TextStyle::PLAIN);
+        c.results.iter_mut().for_each(|r| r.responses = Some(of("page", false)));
+        let same = text(&c);
+        assert!(same.contains("page: median") && same.matches("page").count() == 1, "{same}");
+        c.results[0].responses = Some(of("typing", true));
+        let several = text(&c);
+        assert!(several.contains(" median") && !several.contains(": median"), "{several}");
+        assert!(several.contains("200 ms typing") && several.contains("200 ms page"), "{several}");
     }
 
     #[test]

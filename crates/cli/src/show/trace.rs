@@ -1,9 +1,78 @@
 //! A recording on one screen: whose work it is, how busy the CPUs were, which programs ran, and what to do next.
 
-use crate::model::trace::Work;
 use crate::show::table::wrapped_after;
+use serde::{Deserialize, Serialize};
 use wattwise_figure::shell;
+use wattwise_model::workload::{ClockOrigin, ForegroundOrigin, Recorded, Strangers, Workload};
 use wattwise_trace::{Summary, time};
+
+/// What of a recording is the work, and how its clock is known.
+#[derive(Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Work {
+    /// Whose work it is, in words.
+    pub(crate) foreground: String,
+    /// Tasks of it that ran.
+    pub(crate) foreground_tasks: usize,
+    /// Share of the busy time that other programs had.
+    pub(crate) strangers_share: f64,
+    /// The program with the most of it.
+    pub(crate) greatest_stranger: Option<String>,
+    /// The clock, in words.
+    pub(crate) clock: String,
+}
+
+impl Work {
+    pub(crate) fn new(w: &Workload) -> Work {
+        let (mut foreground, mut clock) = (String::new(), String::new());
+        let mut strangers = Strangers::default();
+        if let Some(r) = &w.recorded {
+            foreground = match &r.foreground {
+                ForegroundOrigin::Command { name } => format!("the command {name}"),
+                ForegroundOrigin::Replayed => "as the replay had it that was written down".to_owned(),
+                ForegroundOrigin::Named(names) => format!("as named: {names}"),
+                ForegroundOrigin::Unmarked => "all programs (no command is marked)".into(),
+            };
+            clock = clock_in_words(r);
+            strangers = r.strangers.clone();
+        }
+        Work {
+            foreground,
+            foreground_tasks: w.tasks.iter().filter(|t| t.is_foreground()).count(),
+            strangers_share: strangers.share(),
+            greatest_stranger: strangers.greatest.map(|(name, _)| name),
+            clock,
+        }
+    }
+
+    pub(crate) fn lines(&self) -> String {
+        let most =
+            self.greatest_stranger.as_ref().map_or_else(String::new, |name| format!(", most of it {name}"));
+        format!(
+            "foreground  {}, {} tasks; other programs had {:.1} % of the CPU time{most}\nclock       {}\n",
+            self.foreground,
+            self.foreground_tasks,
+            self.strangers_share * 100.0,
+            self.clock,
+        )
+    }
+}
+
+fn clock_in_words(r: &Recorded) -> String {
+    let ghz = |khz: u32| format!("{:.3} GHz", f64::from(khz) * 1e-6);
+    match r.clock {
+        ClockOrigin::Stated => format!("{}, as stated", ghz(r.khz)),
+        ClockOrigin::Measured => format!("{}, measured", ghz(r.khz)),
+        ClockOrigin::Events => "by cpu_frequency events".into(),
+        ClockOrigin::Described { base_khz, top_khz } if base_khz == top_khz => {
+            format!("{}, by the processor's name", ghz(base_khz))
+        }
+        ClockOrigin::Described { base_khz, top_khz } => {
+            format!("{} to {}, by the processor's name", ghz(base_khz), ghz(top_khz))
+        }
+        ClockOrigin::Unknown => "not known: give --recorded-khz".into(),
+    }
+}
 
 /// CPUs that are named one by one; of more, the least and the most busy.
 const CPUS: usize = 8;

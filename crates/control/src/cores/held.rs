@@ -4,9 +4,9 @@
 //! first change and removed after the last. Who holds `FOLDER/coreidle.lock` is in charge; the kernel drops the lock
 //! with its holder, so a state of a governor whose lock is free was left by a killed one.
 
-use crate::cores::Problem;
 use crate::cores::mechanism::{MechanismKind, Notes, Terms};
 use crate::private::PrivateFolder;
+use crate::problem::Problem;
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 use std::fs::{File, TryLockError};
@@ -80,7 +80,7 @@ impl HeldMask {
 
 /// The right to change what is in force, for as long as the value lives.
 pub struct Charge {
-    _lock: File,
+    lock: File,
     folder: PrivateFolder,
 }
 
@@ -146,7 +146,7 @@ impl Charge {
         let private = PrivateFolder::make(folder).map_err(cannot)?;
         let lock = private.file(LOCK, OFlags::CREATE | OFlags::WRONLY).map_err(cannot)?;
         match lock.try_lock() {
-            Ok(()) => Ok(Some(Charge { _lock: lock, folder: private })),
+            Ok(()) => Ok(Some(Charge { lock, folder: private })),
             Err(TryLockError::WouldBlock) => Ok(None),
             Err(TryLockError::Error(e)) => Err(cannot(e)),
         }
@@ -172,6 +172,14 @@ impl Charge {
     /// Nothing is in force.
     pub fn clear(&self) {
         _ = self.folder.remove(FILE);
+    }
+}
+
+impl Drop for Charge {
+    /// Unlocked, not only closed: a child that is just being started has what is open here, and with it the lock, until
+    /// it is a program of its own.
+    fn drop(&mut self) {
+        _ = self.lock.unlock();
     }
 }
 

@@ -1,12 +1,13 @@
 //! A mask in force: taken charge of, changed, released; and what a killed holder left, released for it.
 
+use crate::cores::check_mask;
 use crate::cores::held as state;
 use crate::cores::held::{Charge, HeldMask, Holder};
 use crate::cores::mechanism;
 use crate::cores::mechanism::{Cgroups, Mechanism, MechanismKind, Moved, Notes, Terms};
 use crate::cores::steer;
 use crate::cores::steer::Steering;
-use crate::cores::{Problem, check_mask};
+use crate::problem::Problem;
 use crate::set::original::boot_id;
 use std::path::{Path, PathBuf};
 use wattwise_hw::cpus::set::CpuSet;
@@ -15,7 +16,7 @@ use wattwise_hw::root::Root;
 
 /// How work is to be kept on few CPUs.
 #[derive(Debug, Clone, Default)]
-pub struct Options {
+pub struct HoldOptions {
     /// By what; none is the best that there is.
     pub mechanism: Option<MechanismKind>,
     /// The cgroup below which work is confined; empty is the whole machine.
@@ -31,7 +32,7 @@ pub struct Force<'r> {
     root: &'r dyn Root,
     charge: Charge,
     state: HeldMask,
-    mechanism: Box<dyn Mechanism>,
+    mechanism: Box<dyn Mechanism + 'r>,
     steering: Option<Steering<'r>>,
     kept: CpuSet,
     /// Left in force on purpose, or released already.
@@ -47,7 +48,7 @@ impl<'r> Force<'r> {
         root: &'r dyn Root,
         folder: &'r Path,
         holder: Holder,
-        options: &Options,
+        options: &HoldOptions,
     ) -> Result<Force<'r>, Problem> {
         let in_charge = |state: Option<HeldMask>| match state.map(|s| s.holder) {
             Some(Holder::Process { pid, policy }) => format!("process {pid} keeps CPUs by '{policy}'"),
@@ -73,7 +74,7 @@ impl<'r> Force<'r> {
                 }
             }
         }
-        let cgroups = Cgroups::find();
+        let cgroups = Cgroups::find(root);
         let kind = options.mechanism.map_or_else(|| cgroups.best(), Ok)?;
         let online = Topology::read(root).online;
         let terms = Terms {
@@ -82,7 +83,7 @@ impl<'r> Force<'r> {
             notes: Notes::default(),
             pinned_too: options.pinned_too,
         };
-        let mechanism = mechanism::open(kind, &cgroups, terms)?;
+        let mechanism = mechanism::open(root, kind, &cgroups, terms)?;
         if holder == Holder::User && !mechanism.lasts() {
             return Err(Problem::Impossible(format!(
                 "a {kind} lasts as long as its process: follow a policy with 'wattwise coreidle governor'"
@@ -178,7 +179,7 @@ fn release(root: &dyn Root, folder: &Path, charge: &Charge, state: &HeldMask) ->
     let mut left = Vec::new();
     // Another boot has none of it.
     if state.boot_id == boot_id(root) {
-        match mechanism::open(state.mechanism, &Cgroups::find(), state.terms()) {
+        match mechanism::open(root, state.mechanism, &Cgroups::find(root), state.terms()) {
             Ok(mut mechanism) => left.extend(mechanism.release()),
             // The group above went, and ours with it.
             Err(Problem::Input(_)) => {}

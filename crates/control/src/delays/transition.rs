@@ -143,7 +143,7 @@ fn wait(stage: &mut dyn Stage, from: u64, to: u64) -> Result<Option<u64>, String
 }
 
 /// How the live stage tells that a change is in force.
-enum Status {
+enum SpeedStatus {
     /// `cpuinfo_cur_freq`: the driver reads the hardware.
     File(Box<dyn Node>),
     /// A loop, timed: its time at each speed, ns.
@@ -151,22 +151,25 @@ enum Status {
 }
 
 /// One frequency domain of a machine, under the userspace governor, which the caller has set.
-pub struct Live {
+pub struct LiveDomain {
     setspeed: Box<dyn Node>,
-    status: Status,
+    status: SpeedStatus,
     start: Instant,
 }
 
-impl Live {
+impl LiveDomain {
     /// Opens a domain. The calling thread must be pinned to one of its CPUs, for the loop.
-    pub fn open(root: &dyn Root, policy: &CpufreqPolicy, levels_khz: &[u64]) -> Result<Live, String> {
+    pub fn open(root: &dyn Root, policy: &CpufreqPolicy, levels_khz: &[u64]) -> Result<LiveDomain, String> {
         let path = format!("{}/scaling_setspeed", policy.path);
         let setspeed = root.open(&path, Access::Write).map_err(|e| format!("/{path}: {e}"))?;
         let shown = format!("{}/cpuinfo_cur_freq", policy.path);
-        let mut live =
-            Live { setspeed, status: Status::Loop { steps: 0, ns: Vec::new() }, start: Instant::now() };
+        let mut live = LiveDomain {
+            setspeed,
+            status: SpeedStatus::Loop { steps: 0, ns: Vec::new() },
+            start: Instant::now(),
+        };
         match root.open(&shown, Access::Read) {
-            Ok(node) => live.status = Status::File(node),
+            Ok(node) => live.status = SpeedStatus::File(node),
             Err(_) if !root.is_this_machine() => {
                 return Err(format!(
                     "{} cannot be timed from here: it shows no speed in force (cpuinfo_cur_freq), and a loop on this machine's CPU \
@@ -182,16 +185,16 @@ impl Live {
     /// In words.
     pub fn by(&self) -> String {
         match &self.status {
-            Status::File(_) => "the hardware's status (cpuinfo_cur_freq)".to_owned(),
-            Status::Loop { .. } => format!("a timed loop, to within {:.1} us", self.within_us()),
+            SpeedStatus::File(_) => "the hardware's status (cpuinfo_cur_freq)".to_owned(),
+            SpeedStatus::Loop { .. } => format!("a timed loop, to within {:.1} us", self.within_us()),
         }
     }
 
     /// How exactly it is told when a change is in force, us.
     pub fn within_us(&self) -> f64 {
         match &self.status {
-            Status::File(_) => 0.0,
-            Status::Loop { ns, .. } => ns.iter().map(|n| n.1).fold(0.0, f64::max) / 1e3,
+            SpeedStatus::File(_) => 0.0,
+            SpeedStatus::Loop { ns, .. } => ns.iter().map(|n| n.1).fold(0.0, f64::max) / 1e3,
         }
     }
 
@@ -216,7 +219,7 @@ impl Live {
                 ));
             }
         }
-        self.status = Status::Loop { steps: STEPS, ns };
+        self.status = SpeedStatus::Loop { steps: STEPS, ns };
         Ok(())
     }
 }
@@ -232,7 +235,7 @@ fn spin(steps: u64) -> f64 {
     start.elapsed().as_nanos() as f64
 }
 
-impl Stage for Live {
+impl Stage for LiveDomain {
     fn now_ns(&mut self) -> u64 {
         self.start.elapsed().as_nanos() as u64
     }
@@ -245,7 +248,7 @@ impl Stage for Live {
 
     fn in_force(&mut self, from_khz: u64, to_khz: u64) -> Result<bool, String> {
         match &mut self.status {
-            Status::File(node) => {
+            SpeedStatus::File(node) => {
                 let mut page = [0; 32];
                 let n = node.read_at(0, &mut page).map_err(|e| format!("cpuinfo_cur_freq: {e}"))?;
                 let shown = std::str::from_utf8(&page[..n]).ok().and_then(|t| t.trim().parse::<u64>().ok());
@@ -253,7 +256,7 @@ impl Stage for Live {
                 // Hardware shows a multiple of its bus clock, not the table's word.
                 Ok(shown.abs_diff(to_khz) <= to_khz / 50)
             }
-            Status::Loop { steps, ns } => {
+            SpeedStatus::Loop { steps, ns } => {
                 let of = |khz: u64| ns.iter().find(|n| n.0 == khz).map_or(0.0, |n| n.1);
                 let took = spin(*steps);
                 Ok((took - of(to_khz)).abs() < (took - of(from_khz)).abs())

@@ -17,10 +17,10 @@
 //! 5. A CPU that is unplugged or comes back changes what there is to keep: the policy begins anew, within a second.
 //! 6. After a suspend the sample that spans it is dropped.
 
-use crate::cores::Problem;
 use crate::cores::held::Holder;
-use crate::cores::hold::{Force, Options};
+use crate::cores::hold::{Force, HoldOptions};
 use crate::govern::waits::WaitCounters;
+use crate::problem::Problem;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
@@ -32,7 +32,7 @@ use wattwise_hw::cpus::topology::{Cpu, Topology};
 use wattwise_hw::root::{Access, DirRoot, Node, Root};
 use wattwise_hw::states::cpuidle::Cpuidle;
 use wattwise_policy::chosen::CoresSpec;
-use wattwise_policy::cores::Place;
+use wattwise_policy::cores::CpuPlace;
 use wattwise_policy::{CoreObservation, CorePolicy, CorePower, CpuSample, MS, ParamKind, Settings};
 
 const ONLINE: &str = "sys/devices/system/cpu/online";
@@ -198,7 +198,7 @@ fn known(root: &dyn Root) -> BTreeMap<u32, CorePower> {
         states.iter().filter(|s| !s.disabled && !of_host).map(|s| s.residency_us).max().unwrap_or(0)
     };
     let of = |c: &Cpu| CorePower {
-        place: Place {
+        place: CpuPlace {
             core: c.core.unwrap_or(c.cpu) as u16,
             package: c.package.and_then(|p| u16::try_from(p).ok()).unwrap_or(0),
         },
@@ -211,7 +211,7 @@ fn known(root: &dyn Root) -> BTreeMap<u32, CorePower> {
 /// A policy that knows these CPUs, and the order in which it keeps them.
 fn taught(spec: &CoresSpec, known: &BTreeMap<u32, CorePower>) -> (Box<dyn CorePolicy>, Vec<u32>) {
     let (cpus, known): (Vec<u32>, Vec<CorePower>) = known.iter().unzip();
-    let places: Vec<Place> = known.iter().map(|k| k.place).collect();
+    let places: Vec<CpuPlace> = known.iter().map(|k| k.place).collect();
     let mut policy = (spec.cores.build)(cpus.len(), &spec.settings);
     policy.learn(&known);
     let order = policy.order(&places).into_iter().map(|at| cpus[usize::from(at)]).collect();
@@ -250,7 +250,7 @@ fn wakeups(now: &Stat, then: &Stat) -> u64 {
 
 /// How a governor spent its time.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Summary {
+pub struct GovernorSummary {
     /// Looks.
     pub looks: u64,
     /// Changes of the mask.
@@ -268,18 +268,19 @@ pub struct Summary {
 /// # Errors
 /// The mask cannot be put in force or kept; then everything is released.
 pub fn follow(
+    root: &dyn Root,
     spec: &CoresSpec,
     policy: &str,
     folder: &Path,
-    options: &Options,
+    options: &HoldOptions,
     pause: &mut dyn FnMut(Duration) -> bool,
     told: &mut dyn FnMut(&Force<'_>, &CpuSet),
-) -> Result<Summary, Problem> {
-    let root = DirRoot::this_machine();
-    let mut governor = CoreLoop::new(&root, spec)?;
+) -> Result<GovernorSummary, Problem> {
+    let mut governor = CoreLoop::new(root, spec)?;
     let holder = Holder::Process { pid: std::process::id(), policy: policy.to_owned() };
-    let mut force = Force::begin(&root, folder, holder, options)?;
-    let mut summary = Summary { kept_s: vec![0.0; governor.order.len()], ..Summary::default() };
+    let mut force = Force::begin(root, folder, holder, options)?;
+    let mut summary =
+        GovernorSummary { kept_s: vec![0.0; governor.order.len()], ..GovernorSummary::default() };
     let mut kept = governor.start();
     summary.moved += force.keep(&kept)?.moved as u64;
     told(&force, &kept);
@@ -318,11 +319,11 @@ pub fn follow(
     Ok(summary)
 }
 
-/// A policy that is followed by a thread, while something else runs.
+/// A policy that is followed on this machine by a thread, while something else runs.
 pub struct Following {
     /// Dropped to end it.
     stop: Option<mpsc::Sender<()>>,
-    thread: Option<std::thread::JoinHandle<Result<Summary, Problem>>>,
+    thread: Option<std::thread::JoinHandle<Result<GovernorSummary, Problem>>>,
 }
 
 impl Following {
@@ -334,7 +335,7 @@ impl Following {
         spec: &CoresSpec,
         policy: &str,
         folder: PathBuf,
-        options: Options,
+        options: HoldOptions,
     ) -> Result<Following, Problem> {
         let (stop, stopped) = mpsc::channel::<()>();
         let (ready, begun) = mpsc::channel::<()>();
@@ -343,7 +344,9 @@ impl Following {
             .spawn(move || {
                 let mut pause =
                     |time| matches!(stopped.recv_timeout(time), Err(mpsc::RecvTimeoutError::Timeout));
-                follow(&spec, &policy, &folder, &options, &mut pause, &mut |_, _| _ = ready.send(()))
+                let root = DirRoot::this_machine();
+                let mut told = |_: &Force<'_>, _: &CpuSet| _ = ready.send(());
+                follow(&root, &spec, &policy, &folder, &options, &mut pause, &mut told)
             })
             .map_err(|e| Problem::Failed(format!("no thread can be started: {e}")))?;
         let mut following = Following { stop: Some(stop), thread: Some(thread) };
@@ -360,14 +363,14 @@ impl Following {
     ///
     /// # Errors
     /// What kept it from going on, if anything did.
-    pub fn end(&mut self) -> Result<Summary, Problem> {
+    pub fn end(&mut self) -> Result<GovernorSummary, Problem> {
         self.stop = None;
         match self.thread.take().map(std::thread::JoinHandle::join) {
             Some(Ok(result)) => result,
             Some(Err(_)) => {
                 Err(Problem::Failed("the governor panicked; 'wattwise coreidle off' cleans up".into()))
             }
-            None => Ok(Summary::default()),
+            None => Ok(GovernorSummary::default()),
         }
     }
 }

@@ -14,7 +14,7 @@ use wattwise_hw::root::{Access, Node, Root};
 
 /// What passed between two looks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Waits {
+pub struct CpuWaits {
     /// No task waited longer, ns; none where the kernel keeps no pressure.
     pub longest_ns: Option<u64>,
     /// Mean wait of a task's turn on a CPU, ns: after it woke, or after it had to let others go. None where the kernel
@@ -23,19 +23,19 @@ pub struct Waits {
 }
 
 /// A counter file, held open.
-struct Counter<T> {
+struct WaitCounter<T> {
     node: Box<dyn Node>,
     bytes: Vec<u8>,
     then: T,
     parse: fn(&str) -> Option<T>,
 }
 
-impl<T: Copy> Counter<T> {
-    fn open(root: &dyn Root, path: &str, parse: fn(&str) -> Option<T>) -> Option<Counter<T>> {
+impl<T: Copy> WaitCounter<T> {
+    fn open(root: &dyn Root, path: &str, parse: fn(&str) -> Option<T>) -> Option<WaitCounter<T>> {
         let mut node = root.open(path, Access::Read).ok()?;
         let mut bytes = vec![0; 4096];
         let then = parse(&whole(&mut *node, &mut bytes).ok()?)?;
-        Some(Counter { node, bytes, then, parse })
+        Some(WaitCounter { node, bytes, then, parse })
     }
 
     /// The counter now and at the last look.
@@ -47,24 +47,24 @@ impl<T: Copy> Counter<T> {
 
 /// Both files.
 pub struct WaitCounters {
-    pressure: Option<Counter<u64>>,
-    turns: Option<Counter<Turns>>,
+    pressure: Option<WaitCounter<u64>>,
+    turns: Option<WaitCounter<Turns>>,
 }
 
 impl WaitCounters {
     /// Those that this kernel has.
     pub fn open(root: &dyn Root) -> WaitCounters {
         WaitCounters {
-            pressure: Counter::open(root, "proc/pressure/cpu", some_us),
-            turns: Counter::open(root, "proc/schedstat", Turns::parse),
+            pressure: WaitCounter::open(root, "proc/pressure/cpu", some_us),
+            turns: WaitCounter::open(root, "proc/schedstat", Turns::parse),
         }
     }
 
     /// What passed since the last look.
-    pub fn since(&mut self) -> Waits {
-        let pressure = self.pressure.as_mut().and_then(Counter::look);
-        let turns = self.turns.as_mut().and_then(Counter::look);
-        Waits {
+    pub fn since(&mut self) -> CpuWaits {
+        let pressure = self.pressure.as_mut().and_then(WaitCounter::look);
+        let turns = self.turns.as_mut().and_then(WaitCounter::look);
+        CpuWaits {
             longest_ns: pressure.map(|(now, then)| now.saturating_sub(then) * 1000),
             mean_ns: turns.map(|(now, then)| now.mean_since(then)),
         }

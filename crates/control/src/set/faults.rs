@@ -1,7 +1,7 @@
 //! Two transactions, one begun in the middle of the other, with every operation refused in turn, and with the process or the
 //! machine ending before and after every operation: originals come back, or what differs is named.
 
-use crate::fault::{self, Mode, Plan, arm, disarm};
+use crate::private::fault::{self, FaultPlan, Mode, arm, disarm};
 use crate::set::journal::{self, OpenJournal};
 use crate::set::original::{Layer, boot_id, put_back_all};
 use crate::set::target::Target;
@@ -98,14 +98,14 @@ fn values(root: &dyn Root) -> Vec<(String, String)> {
 
 /// What becomes of the two once both are in force.
 #[derive(Debug, Clone, Copy)]
-enum End {
+enum FaultEnd {
     OlderFirst,
     NewerFirst,
     BothKept,
 }
 
 /// Both transactions, the second begun before the first's write number `within`. What was said.
-fn play(root: &dyn Root, folder: &Path, within: usize, end: End) -> String {
+fn play(root: &dyn Root, folder: &Path, within: usize, end: FaultEnd) -> String {
     let [older, newer] = changes();
     let said = RefCell::new(String::new());
     let say = |text: String| said.borrow_mut().push_str(&text);
@@ -129,12 +129,12 @@ fn play(root: &dyn Root, folder: &Path, within: usize, end: End) -> String {
         }
     };
     let both = match end {
-        End::OlderFirst => [outer, inner.into_inner()],
-        End::NewerFirst | End::BothKept => [inner.into_inner(), outer],
+        FaultEnd::OlderFirst => [outer, inner.into_inner()],
+        FaultEnd::NewerFirst | FaultEnd::BothKept => [inner.into_inner(), outer],
     };
     for mut made in both.into_iter().flatten() {
         match end {
-            End::BothKept => made.keep(),
+            FaultEnd::BothKept => made.keep(),
             _ => say(made.undo().to_string()),
         }
     }
@@ -163,7 +163,7 @@ pub(super) fn folder() -> tempfile::TempDir {
 }
 
 /// A fault point; false: there are no more.
-fn check(plan: Plan, within: usize, end: End) -> bool {
+fn check(plan: FaultPlan, within: usize, end: FaultEnd) -> bool {
     let case = format!("{plan:?}, second begun before write {within}, {end:?}");
     let folder = folder();
     let root = booted("this one");
@@ -171,7 +171,7 @@ fn check(plan: Plan, within: usize, end: End) -> bool {
     arm(plan);
     let said = play(&root, folder.path(), within, end);
     let points = disarm();
-    if plan.mode == Mode::Refused && !matches!(end, End::BothKept) {
+    if plan.mode == Mode::Refused && !matches!(end, FaultEnd::BothKept) {
         // Both are over: what differs has been named, or waits in a journal to be put back.
         let waits = std::fs::read_dir(folder.path()).expect("folder").count() > 0;
         for ((what, was), (_, is)) in before.iter().zip(values(&root)) {
@@ -204,9 +204,9 @@ fn two_interleaved_transactions_survive_a_fault_at_every_point() {
             let points = &points;
             scope.spawn(move || {
                 for within in 1..=3 {
-                    for end in [End::OlderFirst, End::NewerFirst, End::BothKept] {
+                    for end in [FaultEnd::OlderFirst, FaultEnd::NewerFirst, FaultEnd::BothKept] {
                         let last =
-                            (1..).take_while(|nth| check(Plan { nth: *nth, mode }, within, end)).count();
+                            (1..).take_while(|nth| check(FaultPlan { nth: *nth, mode }, within, end)).count();
                         assert!(last > 30, "only {last} points");
                         points.fetch_add(last, Ordering::Relaxed);
                     }

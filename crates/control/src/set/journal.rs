@@ -19,8 +19,8 @@
 //! register of the allowlist ([`Target`]): a journal says what root writes, so it is trusted no further than that.
 //! It is `/run/wattwise` for this machine: a reboot clears it together with the settings.
 
-use crate::fault;
 use crate::private::PrivateFolder;
+use crate::private::fault;
 use crate::set::original::{Item, Layer, Restored};
 use crate::set::target::Target;
 use rustix::fs::OFlags;
@@ -60,7 +60,7 @@ enum Line {
 /// A journal being written by its owner.
 pub struct Journal {
     file: File,
-    place: Place,
+    place: JournalPlace,
     /// The boot in which it is written.
     boot_id: String,
     /// Where the lines about items that rest begin and end.
@@ -69,7 +69,7 @@ pub struct Journal {
 
 /// Where a journal is.
 #[derive(Debug, Clone)]
-struct Place {
+struct JournalPlace {
     folder: Arc<PrivateFolder>,
     name: String,
 }
@@ -92,7 +92,7 @@ pub struct OpenJournal {
     /// Whether its owner lives. Else this process has it locked until the value is dropped.
     pub held: bool,
     file: File,
-    place: Place,
+    place: JournalPlace,
 }
 
 /// What stands in a folder of journals.
@@ -120,7 +120,7 @@ impl Journal {
             }
         };
         fault::around(|| file.lock())?;
-        let place = Place { folder, name };
+        let place = JournalPlace { folder, name };
         let mut journal = Journal { file, place, boot_id: boot_id.to_owned(), resting: None };
         let mut text = Vec::new();
         let header = Line::Header {
@@ -230,7 +230,7 @@ fn append(file: &mut File, line: &Line) -> io::Result<()> {
     fault::write_all(file, &text)
 }
 
-fn finish((place, boot_id): (&Place, &str), file: &mut File, restored: &Restored) -> io::Result<()> {
+fn finish((place, boot_id): (&JournalPlace, &str), file: &mut File, restored: &Restored) -> io::Result<()> {
     if restored.failed.is_empty() {
         // First the note: a kill in between leaves a journal, which is put back again, and no note of what is back.
         if place.folder.names()?.iter().any(|name| name.starts_with(replaced::NAME)) {
@@ -244,7 +244,7 @@ fn finish((place, boot_id): (&Place, &str), file: &mut File, restored: &Restored
 }
 
 /// Notes the values that the journals of a boot have replaced, the newest first; this one's, where it stays.
-fn note(place: &Place, boot_id: &str, stays: bool) -> io::Result<()> {
+fn note(place: &JournalPlace, boot_id: &str, stays: bool) -> io::Result<()> {
     let listing = list_open(&place.folder, OFlags::RDONLY)?;
     let counts =
         |journal: &OpenJournal| journal.boot_id == boot_id && (stays || journal.place.name != place.name);
@@ -299,7 +299,7 @@ fn list_open(folder: &Arc<PrivateFolder>, how: OFlags) -> io::Result<Listing> {
             }
         };
         let locked = file.try_lock().is_err();
-        match read(Place { folder: folder.clone(), name }, file, locked) {
+        match read(JournalPlace { folder: folder.clone(), name }, file, locked) {
             Ok(found) => listing.journals.push(found),
             Err(why) => listing.unreadable.push((path, why)),
         }
@@ -307,7 +307,7 @@ fn list_open(folder: &Arc<PrivateFolder>, how: OFlags) -> io::Result<Listing> {
     Ok(listing)
 }
 
-fn read(place: Place, file: File, locked: bool) -> Result<OpenJournal, String> {
+fn read(place: JournalPlace, file: File, locked: bool) -> Result<OpenJournal, String> {
     let text = BufReader::new((&file).take(MOST_BYTES));
     let mut lines = text.lines().map_while(Result::ok).map(|l| serde_json::from_str::<Line>(&l));
     let (pid, started, boot_id, command) = match lines.next() {

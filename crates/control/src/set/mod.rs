@@ -7,6 +7,7 @@
 
 #[cfg(test)]
 mod faults;
+mod inventory;
 pub mod journal;
 pub mod mode;
 #[cfg(test)]

@@ -10,9 +10,9 @@
 //! ([`Then`]) with what is really there. What cannot be known before is the list of governors: a driver that chooses
 //! speeds itself names its own two, and cpufreq's appear with the mode.
 
-use crate::set::plan::{Inventory, Setting, plan};
-use crate::set::transaction::Change;
+use crate::set::inventory::Inventory;
 use std::collections::{BTreeMap, BTreeSet};
+use wattwise_figure::setting::Setting;
 use wattwise_figure::units::Speed;
 use wattwise_hw::cpus::set::CpuSet;
 use wattwise_hw::probe::{Mechanism, Probed};
@@ -41,24 +41,6 @@ pub struct Then {
     pub first: usize,
     pub(super) cpus: CpuSet,
     pub(super) settings: Vec<Setting>,
-}
-
-/// Writes, and what must come back with them.
-pub(super) type Stage = (Vec<Change>, Vec<Change>);
-
-impl Then {
-    /// The writes for the settings on the machine as it is now, in the new mode.
-    pub(super) fn planned(&self, root: &dyn Root) -> Result<Stage, String> {
-        let plan =
-            plan(root, &Inventory::read(root), &self.cpus, &self.settings).map_err(|e| e.to_string())?;
-        if let Some((step, refusal)) = plan.refused() {
-            return Err(format!(
-                "{} cannot become '{}': {}",
-                step.change.what, step.change.value, refusal.rule
-            ));
-        }
-        Ok((plan.steps.into_iter().map(|s| s.change).collect(), plan.beside))
-    }
 }
 
 /// The machine in a mode that is not in force yet.

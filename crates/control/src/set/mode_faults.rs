@@ -1,7 +1,7 @@
 //! A mode of the driver, a governor and a limit in one transaction, with every operation refused in turn, and with the
 //! process killed before and after every operation: `restore` brings back what was there before.
 
-use crate::fault::{Mode, Plan, arm, disarm};
+use crate::private::fault::{FaultPlan, Mode, arm, disarm};
 use crate::set::faults::{Failing, folder, restore};
 use crate::set::plan::{Inventory, Setting, plan};
 use std::collections::BTreeMap;
@@ -40,7 +40,7 @@ fn differing(before: &BTreeMap<String, Vec<u8>>, after: &BTreeMap<String, Vec<u8
 }
 
 /// A fault point; false: there are no more.
-fn check((name, choices, _): (&str, &str, usize), fault: Plan) -> bool {
+fn check((name, choices, _): (&str, &str, usize), fault: FaultPlan) -> bool {
     let case = format!("{name} {fault:?}");
     let (root, folder) = (machine(name, choices), folder());
     let before = root.machine.snapshot();
@@ -66,8 +66,9 @@ fn sweep(step: impl Fn(usize) -> usize) -> usize {
     let mut done = 0;
     for machine in MACHINES {
         for mode in [Mode::Refused, Mode::DiesBefore, Mode::DiesAfter] {
-            let points =
-                (1..).step_by(step(machine.2)).take_while(|nth| check(machine, Plan { nth: *nth, mode }));
+            let points = (1..)
+                .step_by(step(machine.2))
+                .take_while(|nth| check(machine, FaultPlan { nth: *nth, mode }));
             done += points.count();
         }
     }
@@ -84,7 +85,7 @@ fn a_mode_with_its_governor_survives_faults() {
 #[test]
 fn a_value_that_cannot_be_read_at_the_end_is_put_back() {
     for nth in (3300..3460).step_by(2) {
-        check(MACHINES[0], Plan { nth, mode: Mode::Refused });
+        check(MACHINES[0], FaultPlan { nth, mode: Mode::Refused });
     }
 }
 

@@ -126,7 +126,7 @@ pub(super) fn put_back(root: &dyn Root, items: &[Item], waiting: &BTreeSet<Targe
     // Whose value it is gets judged once, before our own writes move anything. What is as it was, what is
     // theirs and what was settled earlier is watched all the same: putting a neighbour back may move it. An
     // unreadable one is tried: a CPU that we took offline has no files until it is back.
-    let mut watched: Vec<Watched> = Vec::new();
+    let mut watched: Vec<WatchedItem> = Vec::new();
     for (at, item) in items.iter().enumerate() {
         if waiting.contains(&item.target) && !item.back {
             let why = "waits for a later change of it to be put back first";
@@ -149,7 +149,7 @@ pub(super) fn put_back(root: &dyn Root, items: &[Item], waiting: &BTreeSet<Targe
             Some(now) => (now, false),
             None => (item.original.clone(), true),
         };
-        watched.push(Watched { at, item, wanted, ours, wrote: false, refusal: None });
+        watched.push(WatchedItem { at, item, wanted, ours, wrote: false, refusal: None });
     }
     let mut differing = usize::MAX;
     loop {
@@ -183,7 +183,7 @@ pub(super) fn put_back(root: &dyn Root, items: &[Item], waiting: &BTreeSet<Targe
 }
 
 /// An item on its way back.
-struct Watched<'i> {
+struct WatchedItem<'i> {
     /// Which of its transaction.
     at: usize,
     item: &'i Item,
@@ -196,7 +196,7 @@ struct Watched<'i> {
     refusal: Option<String>,
 }
 
-impl Watched<'_> {
+impl WatchedItem<'_> {
     fn stands(&self, root: &dyn Root) -> bool {
         self.item.target.read(root).map_or_else(|e| self.item.is_gone(&e), |now| now == self.wanted)
     }

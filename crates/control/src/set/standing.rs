@@ -3,16 +3,16 @@
 //! A [transaction](crate::set::transaction) makes all changes or none and ends. A daemon goes from one set of wishes to the next,
 //! has no moment at which the machine is as it was, and would rather have most of its wishes than none:
 //!
-//! 1. [`Standing::before`] shows the machine as it was before the first change. Wishes are planned against that, so that
+//! 1. [`StandingChanges::before`] shows the machine as it was before the first change. Wishes are planned against that, so that
 //!    what a profile means does not depend on the profile that was in force before it.
-//! 2. [`Standing::want`] goes straight from what stands to what is wanted: what is new is journalled, then written; what no
+//! 2. [`StandingChanges::want`] goes straight from what stands to what is wanted: what is new is journalled, then written; what no
 //!    wish names any more gets its original; what stands already is not written at all.
 //! 3. Values depend on each other (a minimum may not pass the maximum), so it goes round until nothing differs or a round
 //!    helps no more. What cannot be written is named with its reason, and the rest is done.
-//! 4. [`Standing::look`] reads every value again, through descriptors that stay open, and says which are another's now.
-//! 5. [`Standing::end`] puts everything back that is still ours. A killed daemon leaves its journal to `wattwise restore`. That
+//! 4. [`StandingChanges::look`] reads every value again, through descriptors that stay open, and says which are another's now.
+//! 5. [`StandingChanges::end`] puts everything back that is still ours. A killed daemon leaves its journal to `wattwise restore`. That
 //!    journal is never "done", so that whatever stands there counts as ours, but for what was
-//!    [let go](Standing::let_go).
+//!    [let go](StandingChanges::let_go).
 
 use crate::set::journal::Journal;
 use crate::set::original::{Item, Restored, boot_id, put_back};
@@ -21,9 +21,10 @@ use crate::set::transaction::{Change, TransactionError};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use wattwise_hw::probe::{why, why_not_written};
+use wattwise_hw::probe::why;
 use wattwise_hw::root::over::OverRoot;
 use wattwise_hw::root::{Access, Node, Root};
+use wattwise_hw::rules::why_not_written;
 
 /// A write that was made.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,12 +59,23 @@ pub struct Foreign {
 pub struct Changed {
     /// Writes, in order.
     pub wrote: Vec<Wrote>,
-    /// What could not be had: (file, what, why).
-    pub failed: Vec<(String, String, String)>,
+    /// What could not be had.
+    pub failed: Vec<FailedChange>,
+}
+
+/// A change that could not be had.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FailedChange {
+    /// File or register.
+    pub target: String,
+    /// What was to change.
+    pub what: String,
+    /// Why it did not.
+    pub why: String,
 }
 
 /// What is kept of a value.
-struct Kept {
+struct KeptValue {
     item: Item,
     /// What is wanted; none where it only follows others' changes and is to be put back with them.
     wanted: Option<String>,
@@ -85,12 +97,12 @@ struct Kept {
 }
 
 /// Wishes in force.
-pub struct Standing<'r> {
+pub struct StandingChanges<'r> {
     root: &'r dyn Root,
     folder: PathBuf,
     command: String,
     journal: Option<Journal>,
-    kept: Vec<Kept>,
+    kept: Vec<KeptValue>,
     at: BTreeMap<Target, usize>,
     /// Items in the journal so far.
     journalled: usize,
@@ -103,11 +115,11 @@ pub struct Standing<'r> {
     unsynced: bool,
 }
 
-impl<'r> Standing<'r> {
+impl<'r> StandingChanges<'r> {
     /// Nothing is wanted yet, and nothing is written.
-    pub fn new(root: &'r dyn Root, folder: &Path, command: &str) -> Standing<'r> {
+    pub fn new(root: &'r dyn Root, folder: &Path, command: &str) -> StandingChanges<'r> {
         let (folder, command) = (folder.to_owned(), command.to_owned());
-        Standing {
+        StandingChanges {
             root,
             folder,
             command,
@@ -227,7 +239,7 @@ impl<'r> Standing<'r> {
                     Some(Journal::begin(&self.folder, &boot, &self.command, items).map_err(failed)?);
             }
         }
-        let kept = Kept {
+        let kept = KeptValue {
             item,
             journalled: self.journalled,
             rests: false,
@@ -286,15 +298,15 @@ impl<'r> Standing<'r> {
                 let target = kept.item.target.to_string();
                 // Another round may have helped it.
                 let stands = kept.wanted.as_ref() == kept.left.as_ref();
-                if !stands && !changed.failed.iter().any(|(t, ..)| *t == target) {
-                    changed.failed.push((target, kept.item.what.clone(), why));
+                if !stands && !changed.failed.iter().any(|f| f.target == target) {
+                    changed.failed.push(FailedChange { target, what: kept.item.what.clone(), why });
                 }
             }
         }
     }
 
     /// What is to stand there: the wish, else what was there before us.
-    fn goal(kept: &Kept) -> &str {
+    fn goal(kept: &KeptValue) -> &str {
         kept.wanted.as_deref().unwrap_or(&kept.item.original)
     }
 
@@ -464,7 +476,7 @@ impl<'r> Standing<'r> {
     }
 }
 
-impl Drop for Standing<'_> {
+impl Drop for StandingChanges<'_> {
     fn drop(&mut self) {
         self.end();
     }
@@ -472,11 +484,12 @@ impl Drop for Standing<'_> {
 
 impl Changed {
     fn refused(&mut self, change: &Change, why: String) {
-        self.failed.push((change.target.to_string(), change.what.clone(), why));
+        let (target, what) = (change.target.to_string(), change.what.clone());
+        self.failed.push(FailedChange { target, what, why });
     }
 }
 
-impl Kept {
+impl KeptValue {
     /// The value, through a descriptor that stays open. One that is dead (a CPU that went and came back) is opened anew.
     fn now(&mut self, root: &dyn Root) -> Option<String> {
         let Target::File(path) = &self.item.target else { return self.item.target.read(root).ok() };

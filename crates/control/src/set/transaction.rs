@@ -13,8 +13,9 @@ use serde::Serialize;
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
-use wattwise_hw::probe::{why, why_not_written};
+use wattwise_hw::probe::why;
 use wattwise_hw::root::Root;
+use wattwise_hw::rules::why_not_written;
 
 /// A change to be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,7 +33,7 @@ pub struct Change {
 
 /// What came of a change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Outcome {
+pub struct WriteOutcome {
     /// For people.
     pub what: String,
     /// The file or register.
@@ -82,7 +83,7 @@ pub struct Transaction<'r> {
     /// Taken when the end is decided.
     journal: Option<Journal>,
     items: Vec<Item>,
-    outcomes: Vec<Outcome>,
+    outcomes: Vec<WriteOutcome>,
 }
 
 /// Whether an attribute is not there, as those of a CPU that is offline.
@@ -173,7 +174,7 @@ impl<'r> Transaction<'r> {
         let got = target.read(self.root).map_err(failed)?;
         journal.wrote(at, &got).map_err(|e| format!("the journal cannot be written ({e})"))?;
         self.items[at].ours.push(got.clone());
-        self.outcomes.push(Outcome {
+        self.outcomes.push(WriteOutcome {
             what: self.items[at].what.clone(),
             target: self.items[at].target.to_string(),
             old: self.items[at].original.clone(),
@@ -258,13 +259,13 @@ impl<'r> Transaction<'r> {
                 && !self.outcomes.iter().any(|o| o.target == target)
             {
                 let (what, asked) = (change.what.clone(), change.value.clone());
-                self.outcomes.push(Outcome { what, target, old: item.original.clone(), asked, got });
+                self.outcomes.push(WriteOutcome { what, target, old: item.original.clone(), asked, got });
             }
         }
     }
 
     /// What was asked for and what came of it, in order.
-    pub fn outcomes(&self) -> &[Outcome] {
+    pub fn outcomes(&self) -> &[WriteOutcome] {
         &self.outcomes
     }
 

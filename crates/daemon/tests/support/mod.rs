@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::{Arc, Mutex};
-use wattwise_daemon::brain::{Brain, Event};
+use wattwise_daemon::brain::{Brain, BrainEvent};
 use wattwise_daemon::config::Config;
-use wattwise_daemon::engine::{Engine, Input, Kind, Note};
+use wattwise_daemon::engine::{Engine, KernelInput, LogKind, Note};
 use wattwise_emulator::{Emulator, named};
 use wattwise_hw::root::{Access, Node, Root, sort_names};
 
@@ -180,18 +180,18 @@ impl<'r> Day<'r> {
         self.log.extend(self.engine.notes());
     }
 
-    pub(crate) fn input(&mut self, input: Input) {
+    pub(crate) fn input(&mut self, input: KernelInput) {
         self.engine.input(self.now, input);
         self.log.extend(self.engine.notes());
     }
 
-    pub(crate) fn event(&mut self, event: Event) {
+    pub(crate) fn event(&mut self, event: BrainEvent) {
         self.engine.event(self.now, event);
         self.log.extend(self.engine.notes());
     }
 
     /// Lines of a kind since the beginning.
-    pub(crate) fn lines(&self, kind: Kind) -> Vec<&str> {
+    pub(crate) fn lines(&self, kind: LogKind) -> Vec<&str> {
         self.log.iter().filter(|n| n.kind == kind).map(|n| n.text.as_str()).collect()
     }
 

@@ -7,7 +7,7 @@
 //! the next thing that it knows. What looks like a declaration of something that we want and is
 //! broken is an error all the same.
 
-use crate::acpi::AcpiError;
+use crate::acpi::error::AcpiError;
 use std::collections::BTreeMap;
 
 /// Deeper than any firmware nests, and shallow enough for any stack.
@@ -15,11 +15,11 @@ const DEEPEST: u32 = 40;
 
 /// A constant.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Value {
+pub(super) enum AmlValue {
     Integer(u64),
     Text(String),
     Buffer(Vec<u8>),
-    Package(Vec<Value>),
+    Package(Vec<AmlValue>),
     /// A name, as it was written.
     Reference(Name),
 }
@@ -67,17 +67,17 @@ pub(super) fn parent(path: &str) -> String {
 
 /// What a name stands for.
 #[derive(Debug, Clone)]
-pub(super) enum Object {
-    Value(Value),
+pub(super) enum AmlObject {
+    Value(AmlValue),
     /// What a method's `Return`s give, those that are constants or names; all paths through it alike.
-    Method(Vec<Value>),
+    Method(Vec<AmlValue>),
     Alias(Name),
 }
 
 /// An object and where its declaration is.
 #[derive(Debug, Clone)]
 pub(super) struct Declared {
-    pub(super) object: Object,
+    pub(super) object: AmlObject,
     pub(super) table: String,
     pub(super) offset: usize,
 }
@@ -244,16 +244,16 @@ impl Walk<'_> {
     }
 
     /// A constant, or a name.
-    fn value(&mut self, at: usize, end: usize, depth: u32) -> Parsed<Value> {
+    fn value(&mut self, at: usize, end: usize, depth: u32) -> Parsed<AmlValue> {
         self.spend(at)?;
         if depth > DEEPEST {
             return self.fault(at, format!("nested more than {DEEPEST} deep"));
         }
-        let integer = |(value, next)| (Value::Integer(value), next);
+        let integer = |(value, next)| (AmlValue::Integer(value), next);
         match self.byte(at, end)? {
-            0x00 => Ok((Value::Integer(0), at + 1)),
-            0x01 => Ok((Value::Integer(1), at + 1)),
-            0xff => Ok((Value::Integer(u64::MAX), at + 1)),
+            0x00 => Ok((AmlValue::Integer(0), at + 1)),
+            0x01 => Ok((AmlValue::Integer(1), at + 1)),
+            0xff => Ok((AmlValue::Integer(u64::MAX), at + 1)),
             0x0a => self.little_endian(at + 1, end, 1).map(integer),
             0x0b => self.little_endian(at + 1, end, 2).map(integer),
             0x0c => self.little_endian(at + 1, end, 4).map(integer),
@@ -264,7 +264,7 @@ impl Walk<'_> {
                 loop {
                     self.spend(next)?;
                     match self.byte(next, end)? {
-                        0 => return Ok((Value::Text(text), next + 1)),
+                        0 => return Ok((AmlValue::Text(text), next + 1)),
                         byte if byte.is_ascii() => text.push(char::from(byte)),
                         byte => return self.fault(next, format!("byte {byte:#04x} in a string")),
                     }
@@ -274,10 +274,10 @@ impl Walk<'_> {
             0x11 => {
                 let (ends, begins) = self.length(at + 1, end)?;
                 let (size, data) = self.value(begins, ends, depth + 1)?;
-                let Value::Integer(_) = size else {
+                let AmlValue::Integer(_) = size else {
                     return self.fault(begins, "a buffer whose size is not a constant");
                 };
-                Ok((Value::Buffer(self.bytes[data..ends].to_vec()), ends))
+                Ok((AmlValue::Buffer(self.bytes[data..ends].to_vec()), ends))
             }
             op @ (0x12 | 0x13) => {
                 let (ends, begins) = self.length(at + 1, end)?;
@@ -285,7 +285,7 @@ impl Walk<'_> {
                     self.little_endian(begins, ends, 1)?
                 } else {
                     match self.value(begins, ends, depth + 1)? {
-                        (Value::Integer(count), next) => (count, next),
+                        (AmlValue::Integer(count), next) => (count, next),
                         _ => return self.fault(begins, "a package whose size is not a constant"),
                     }
                 };
@@ -298,16 +298,16 @@ impl Walk<'_> {
                     (element, next) = self.value(next, ends, depth + 1)?;
                     elements.push(element);
                 }
-                Ok((Value::Package(elements), ends))
+                Ok((AmlValue::Package(elements), ends))
             }
             b'\\' | b'^' | b'_' | b'A'..=b'Z' | 0x2e | 0x2f => {
-                self.name(at, end).map(|(name, next)| (Value::Reference(name), next))
+                self.name(at, end).map(|(name, next)| (AmlValue::Reference(name), next))
             }
             byte => self.fault(at, format!("byte {byte:#04x} where a constant was expected")),
         }
     }
 
-    fn declare(&mut self, path: String, object: Object, offset: usize) {
+    fn declare(&mut self, path: String, object: AmlObject, offset: usize) {
         let declared = Declared { object, table: self.table.to_owned(), offset };
         // The first declaration counts, as for an interpreter, which refuses the second. A constant
         // found where the walk feels its way gives way to nothing either.
@@ -321,7 +321,7 @@ impl Walk<'_> {
         end: usize,
         scope: &str,
         mut context: Context,
-        returns: &mut Vec<Value>,
+        returns: &mut Vec<AmlValue>,
     ) -> Result<(), AcpiError> {
         if context.depth > DEEPEST {
             return self.fault(at, format!("nested more than {DEEPEST} deep"));
@@ -349,7 +349,7 @@ impl Walk<'_> {
         end: usize,
         scope: &str,
         context: Context,
-        returns: &mut Vec<Value>,
+        returns: &mut Vec<AmlValue>,
     ) -> Result<Option<usize>, Fault> {
         let op = self.byte(at, end)?;
         match op {
@@ -359,7 +359,7 @@ impl Walk<'_> {
             0x06 => {
                 let (of, next) = self.name(at + 1, end)?;
                 let (name, next) = self.name(next, end)?;
-                self.declare(name.absolute(scope), Object::Alias(of), at);
+                self.declare(name.absolute(scope), AmlObject::Alias(of), at);
                 Ok(Some(next))
             }
             // Scope
@@ -378,7 +378,7 @@ impl Walk<'_> {
                 let mut returns = Vec::new();
                 let inner = Context { feeling: true, method: Some(()), ..context.inner() };
                 self.terms(next + 1, ends, &path, inner, &mut returns)?;
-                self.declare(path, Object::Method(returns), at);
+                self.declare(path, AmlObject::Method(returns), at);
                 Ok(Some(ends))
             }
             // External
@@ -426,7 +426,7 @@ impl Walk<'_> {
         let ours = name.last().is_some_and(|n| (self.wanted)(n));
         match self.value(next, end, context.depth) {
             Ok((value, next)) => {
-                self.declare(name.absolute(scope), Object::Value(value), at);
+                self.declare(name.absolute(scope), AmlObject::Value(value), at);
                 Ok(Some(next))
             }
             Err(e) if ours => Err(Fault::Sure(e)),
@@ -443,7 +443,7 @@ impl Walk<'_> {
         end: usize,
         scope: &str,
         context: Context,
-        returns: &mut Vec<Value>,
+        returns: &mut Vec<AmlValue>,
     ) -> Result<Option<usize>, Fault> {
         match self.byte(at + 1, end)? {
             // Mutex: name, flags. Event: name.

@@ -18,44 +18,18 @@
 //! offset, and does not hide the others.
 
 mod aml;
+mod error;
 #[cfg(test)]
 mod tests;
 
-use crate::acpi::aml::{Namespace, Object, Value};
+pub use error::{AcpiError, TABLES};
+
+use crate::acpi::aml::{AmlObject, AmlValue, Namespace};
 use crate::root;
 use crate::root::Root;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io;
-
-/// Where the kernel shows the tables.
-pub const TABLES: &str = "sys/firmware/acpi/tables";
-
-/// What is wrong with a table or with reading it. One line.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum AcpiError {
-    /// There are no tables: an Arm machine with a device tree, a container, a capture without them.
-    #[error("{TABLES} of {0}: not there: this machine has no ACPI, or the capture left it out")]
-    NoTables(String),
-    /// A table cannot be read.
-    #[error("{path}: {why}")]
-    Unreadable {
-        /// The file.
-        path: String,
-        /// What the system said, and the remedy.
-        why: String,
-    },
-    /// A table is not as ACPI says.
-    #[error("ACPI table {table}: offset {offset:#x}: {what}")]
-    Malformed {
-        /// The table's file.
-        table: String,
-        /// Where, in bytes from the table's start.
-        offset: usize,
-        /// What was found there.
-        what: String,
-    },
-}
 
 /// A P-state as firmware lists it (ACPI 6.5, 8.4.5.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -273,7 +247,7 @@ pub fn parse(tables: &[(String, Vec<u8>)]) -> Acpi {
             path: scope.clone(),
             ..Processor::default()
         };
-        let mut reader = Reader { names: &names, scope: &scope, faults: &mut acpi.faults };
+        let mut reader = AcpiReader { names: &names, scope: &scope, faults: &mut acpi.faults };
         // Bare lists, of which no _PSS says which counts: 004 took those too.
         let pss: Vec<&str> = match found.contains(&"_PSS") {
             true => vec!["_PSS"],
@@ -325,7 +299,7 @@ fn header(name: &str, bytes: &[u8]) -> Result<usize, AcpiError> {
 }
 
 /// Reads the objects of one processor.
-struct Reader<'a> {
+struct AcpiReader<'a> {
     names: &'a Namespace,
     scope: &'a str,
     faults: &'a mut Vec<AcpiError>,
@@ -333,13 +307,13 @@ struct Reader<'a> {
 
 /// A constant with the name, table and offset of its declaration.
 struct Constant<'a> {
-    value: &'a Value,
+    value: &'a AmlValue,
     path: &'a str,
     table: &'a str,
     offset: usize,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> AcpiReader<'a> {
     /// All constants that a name may stand for: itself, or what its method may return.
     fn constants(&self, name: &str) -> Vec<Constant<'a>> {
         let path = if self.scope == "\\" { format!("\\{name}") } else { format!("{}.{name}", self.scope) };
@@ -361,8 +335,8 @@ impl<'a> Reader<'a> {
         if depth > 6 || all.len() > 16 {
             return;
         }
-        let mut add = |value: &'a Value, scope: &str| match value {
-            Value::Reference(name) => {
+        let mut add = |value: &'a AmlValue, scope: &str| match value {
+            AmlValue::Reference(name) => {
                 if let Some((path, declared)) = self.names.find(name, scope) {
                     self.follow(path, declared, depth + 1, all);
                 }
@@ -374,10 +348,10 @@ impl<'a> Reader<'a> {
             _ => {}
         };
         match &declared.object {
-            Object::Value(value) => add(value, &crate::acpi::aml::parent(path)),
+            AmlObject::Value(value) => add(value, &crate::acpi::aml::parent(path)),
             // Names in a method are looked for from the method's own scope upwards.
-            Object::Method(returns) => returns.iter().for_each(|value| add(value, path)),
-            Object::Alias(name) => {
+            AmlObject::Method(returns) => returns.iter().for_each(|value| add(value, path)),
+            AmlObject::Alias(name) => {
                 if let Some((path, declared)) = self.names.find(name, &crate::acpi::aml::parent(path)) {
                     self.follow(path, declared, depth + 1, all);
                 }
@@ -394,13 +368,13 @@ impl<'a> Reader<'a> {
     fn list<T>(
         &mut self,
         names: &[&str],
-        row: &dyn Fn(&Value) -> Result<Option<T>, String>,
+        row: &dyn Fn(&AmlValue) -> Result<Option<T>, String>,
     ) -> Option<TableEntry<T>> {
         let mut best: Option<TableEntry<T>> = None;
         let constants: Vec<Constant<'_>> = names.iter().flat_map(|n| self.constants(n)).collect();
         for constant in constants {
             // A method that gives 0 says "none".
-            let Value::Package(rows) = constant.value else { continue };
+            let AmlValue::Package(rows) = constant.value else { continue };
             let mut found = TableEntry {
                 name: constant.path.to_owned(),
                 table: constant.table.to_owned(),
@@ -438,7 +412,7 @@ impl<'a> Reader<'a> {
     fn cst(&mut self) -> Option<TableEntry<CstState>> {
         // The first element is the number of the others.
         self.list(&["_CST"], &|value| match value {
-            Value::Integer(_) => Ok(None),
+            AmlValue::Integer(_) => Ok(None),
             value => cst_state(value).map(Some),
         })
         .map(|found| TableEntry { unfilled: 0, ..found })
@@ -447,7 +421,7 @@ impl<'a> Reader<'a> {
     fn domain(&mut self, name: &str) -> Option<Domain> {
         let constant = self.constants(name).into_iter().next()?;
         let read = match constant.value {
-            Value::Package(rows) => rows.first().map(integers::<5>),
+            AmlValue::Package(rows) => rows.first().map(integers::<5>),
             _ => None,
         };
         match read {
@@ -462,7 +436,7 @@ impl<'a> Reader<'a> {
 
     fn pct(&mut self) -> Option<ControlSpace> {
         let constant = self.constants("_PCT").into_iter().next()?;
-        let Value::Package(registers) = constant.value else { return None };
+        let AmlValue::Package(registers) = constant.value else { return None };
         let (space, address) = generic_address(registers.first()?)?;
         Some(match space {
             0x7f => ControlSpace::FixedHardware,
@@ -473,29 +447,29 @@ impl<'a> Reader<'a> {
 
     fn integer(&mut self, name: &str) -> Option<u32> {
         match self.constants(name).into_iter().next()?.value {
-            Value::Integer(value) => u32::try_from(*value).ok(),
+            AmlValue::Integer(value) => u32::try_from(*value).ok(),
             _ => None,
         }
     }
 }
 
 /// The address space and address of a Generic Register Descriptor (ACPI 6.5, 6.4.3.7) in a buffer.
-fn generic_address(value: &Value) -> Option<(u8, u64)> {
-    let Value::Buffer(bytes) = value else { return None };
+fn generic_address(value: &AmlValue) -> Option<(u8, u64)> {
+    let AmlValue::Buffer(bytes) = value else { return None };
     let [0x82, 0x0c, 0x00, space, _, _, _, address @ ..] = bytes.as_slice() else { return None };
     Some((*space, u64::from_le_bytes(address.get(..8)?.try_into().ok()?)))
 }
 
 /// A package of exactly so many integers of 32 bits.
-fn integers<const N: usize>(row: &Value) -> Result<[u32; N], String> {
-    let Value::Package(values) = row else { return Err(format!("expected a package of {N} integers")) };
+fn integers<const N: usize>(row: &AmlValue) -> Result<[u32; N], String> {
+    let AmlValue::Package(values) = row else { return Err(format!("expected a package of {N} integers")) };
     let mut all = [0; N];
     if values.len() != N {
         return Err(format!("{} elements, where {N} were expected", values.len()));
     }
     for (i, (to, value)) in all.iter_mut().zip(values).enumerate() {
         *to = match value {
-            Value::Integer(value) => {
+            AmlValue::Integer(value) => {
                 u32::try_from(*value).map_err(|_| format!("element {i}: {value:#x} has more than 32 bits"))?
             }
             _ => return Err(format!("element {i} is not an integer")),
@@ -507,21 +481,21 @@ fn integers<const N: usize>(row: &Value) -> Result<[u32; N], String> {
 /// What firmware leaves in entries that it means to fill in at boot, and did not.
 const UNFILLED: u32 = 0x8000_0000;
 
-fn pss_state(row: &Value) -> Result<Option<PssState>, String> {
+fn pss_state(row: &AmlValue) -> Result<Option<PssState>, String> {
     let [mhz, power_mw, latency_us, bus_master_latency_us, control, status] = integers::<6>(row)?;
     let state = PssState { mhz, power_mw, latency_us, bus_master_latency_us, control, status };
     Ok((mhz != 0 && mhz != UNFILLED && control != UNFILLED).then_some(state))
 }
 
-fn tss_state(row: &Value) -> Result<Option<TssState>, String> {
+fn tss_state(row: &AmlValue) -> Result<Option<TssState>, String> {
     let [percent, power_mw, latency_us, control, status] = integers::<5>(row)?;
     let state = TssState { percent, power_mw, latency_us, control, status };
     Ok((percent != 0 && percent != UNFILLED && control != UNFILLED).then_some(state))
 }
 
-fn cst_state(row: &Value) -> Result<CstState, String> {
-    let Value::Package(values) = row else { return Err("expected a package".into()) };
+fn cst_state(row: &AmlValue) -> Result<CstState, String> {
+    let AmlValue::Package(values) = row else { return Err("expected a package".into()) };
     let [register, rest @ ..] = values.as_slice() else { return Err("an empty package".into()) };
-    let [kind, latency_us, power_mw] = integers::<3>(&Value::Package(rest.to_vec()))?;
+    let [kind, latency_us, power_mw] = integers::<3>(&AmlValue::Package(rest.to_vec()))?;
     Ok(CstState { kind, latency_us, power_mw, entry: generic_address(register) })
 }

@@ -114,7 +114,7 @@ impl Topology {
         let present = present(root);
         let online = online(root);
         let nodes = nodes(root);
-        let kinds = Kinds::read(root, &online);
+        let kinds = CoreKinds::read(root, &online);
         // The first CPU of each one's package.
         let mut neighbours: Vec<Option<u32>> = Vec::new();
         // Whether the kernel says who shares a core.
@@ -253,7 +253,7 @@ fn nodes(root: &dyn Root) -> Vec<(u32, CpuSet)> {
 }
 
 /// How a hybrid machine tells its kinds apart: by performance-counter devices on Intel's, by capacity on Arm, by CPPC on AMD's.
-struct Kinds {
+struct CoreKinds {
     efficient: CpuSet,
     low_power: CpuSet,
     /// Where nothing names kinds.
@@ -261,8 +261,8 @@ struct Kinds {
     capacity: BTreeMap<u32, u32>,
 }
 
-impl Kinds {
-    fn read(root: &dyn Root, online: &CpuSet) -> Kinds {
+impl CoreKinds {
+    fn read(root: &dyn Root, online: &CpuSet) -> CoreKinds {
         let device = |name: &str| {
             text(root, &format!("sys/devices/{name}/cpus"))
                 .and_then(|l| CpuSet::parse(&l).ok())
@@ -297,7 +297,7 @@ impl Kinds {
             ),
             false => CpuSet::new(),
         };
-        Kinds { efficient, low_power, slower, capacity }
+        CoreKinds { efficient, low_power, slower, capacity }
     }
 
     fn of(&self, cpu: u32) -> CoreKind {

@@ -5,7 +5,7 @@
 
 use crate::cpus::cpuid::{CpuFacts, Feature, Vendor};
 use crate::msr::fake::{FakeMsr, FakeMsrRoot};
-use crate::msr::{BUNDLED, Change, MsrDevice, MsrError, Registers, register_toml};
+use crate::msr::{BUNDLED, MsrChange, MsrDevice, MsrError, Registers, register_toml};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a register's text says about each bit: may it be written, and is it a log.
@@ -93,7 +93,8 @@ fn audit(registers: &Registers, truth: &BTreeMap<u32, Truth>) -> (Vec<String>, u
                     if after != before ^ one {
                         fault(&format!("went from {before:#x} to {after:#x}"));
                     }
-                    let expected = Change { old: before, asked: before ^ one, got: before ^ one, bits: one };
+                    let expected =
+                        MsrChange { old: before, asked: before ^ one, got: before ^ one, bits: one };
                     if *change != expected || root.msr().writes().len() != writes + 1 {
                         fault(&format!("reported {change:?}"));
                     }

@@ -78,7 +78,7 @@ pub enum MsrError {
 
 /// A change that was made: what was there, what was written, what is there now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Change {
+pub struct MsrChange {
     /// Before.
     pub old: u64,
     /// What the register should hold now.
@@ -89,7 +89,7 @@ pub struct Change {
     pub bits: u64,
 }
 
-impl Change {
+impl MsrChange {
     /// Whether every bit that was to change has.
     pub fn held(&self) -> bool {
         (self.asked ^ self.got) & self.bits == 0
@@ -141,7 +141,7 @@ impl<'r> MsrDevice<'r> {
     /// written differently; it wakes the CPU, being asked for.
     ///
     /// Two writers can still cross between read and write: the register has no lock. Changes to one
-    /// machine go through one writer, and [`Change::got`] shows what is left of ours.
+    /// machine go through one writer, and [`MsrChange::got`] shows what is left of ours.
     ///
     /// # Errors
     /// [`MsrError::Refused`] or [`MsrError::Register`] before anything is written; else what
@@ -151,7 +151,7 @@ impl<'r> MsrDevice<'r> {
         cpu: u32,
         register: &Register,
         change: impl FnOnce(u64) -> Result<u64, RegisterError>,
-    ) -> Result<Change, MsrError> {
+    ) -> Result<MsrChange, MsrError> {
         if self.access == Access::Read {
             return Err(MsrError::ReadOnly(register.name.clone()));
         }
@@ -159,7 +159,7 @@ impl<'r> MsrDevice<'r> {
         let asked = change(old)?;
         self.registers.check_write(register.address, old, asked)?;
         if asked == old {
-            return Ok(Change { old, asked, got: old, bits: 0 });
+            return Ok(MsrChange { old, asked, got: old, bits: 0 });
         }
         // The rules' own register counts, not the caller's copy of one.
         let rules = self.registers.at(register.address).unwrap_or(register);
@@ -168,7 +168,7 @@ impl<'r> MsrDevice<'r> {
         node.write_at(u64::from(register.address), &value.to_le_bytes())
             .map_err(|e| error(cpu, register, "write", e))?;
         let got = self.read(cpu, register, Wake::Yes)?;
-        Ok(Change { old, asked, got, bits: old ^ asked })
+        Ok(MsrChange { old, asked, got, bits: old ^ asked })
     }
 
     fn node(&mut self, cpu: u32) -> Result<&mut dyn Node, MsrError> {

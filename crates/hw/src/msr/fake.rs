@@ -18,6 +18,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Which CPU stands for all that share a register with this one.
 type Home = Box<dyn Fn(Scope, u32) -> u32 + Send + Sync>;
 
+/// A write to a register.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MsrWrite {
+    /// CPU.
+    pub cpu: u32,
+    /// Address of the register.
+    pub address: u32,
+    /// Value.
+    pub value: u64,
+}
+
 /// The registers of a machine.
 pub struct FakeMsr {
     registers: Registers,
@@ -26,7 +37,7 @@ pub struct FakeMsr {
     home: Home,
     values: BTreeMap<(u32, u32), u64>,
     stuck: BTreeSet<u32>,
-    writes: Vec<(u32, u32, u64)>,
+    writes: Vec<MsrWrite>,
     reads: u64,
 }
 
@@ -78,7 +89,7 @@ impl FakeMsr {
     /// # Errors
     /// `ENXIO` offline or no such CPU; `EIO` no such register, read-only, or a reserved bit changed.
     pub fn write(&mut self, cpu: u32, address: u32, value: u64) -> io::Result<()> {
-        self.writes.push((cpu, address, value));
+        self.writes.push(MsrWrite { cpu, address, value });
         let (register, place) = self.find(cpu, address)?;
         let old = self.values.get(&place).copied().unwrap_or(0);
         let may = register.hardware_mask();
@@ -126,8 +137,8 @@ impl FakeMsr {
         }
     }
 
-    /// Every write that came, also the ones that faulted: CPU, address, value.
-    pub fn writes(&self) -> &[(u32, u32, u64)] {
+    /// Every write that came, also the ones that faulted.
+    pub fn writes(&self) -> &[MsrWrite] {
         &self.writes
     }
 

@@ -36,7 +36,7 @@ pub mod register_toml;
 pub mod tstate;
 
 pub use crate::msr::awake::{Awake, Wake};
-pub use crate::msr::device::{Change, MsrDevice, MsrError};
+pub use crate::msr::device::{MsrChange, MsrDevice, MsrError};
 pub use crate::msr::register::{Decoded, Field, FieldAccess, Register, RegisterError, Scope};
 pub use crate::msr::register_toml::{Absent, RegisterFile, RegisterFileError};
 

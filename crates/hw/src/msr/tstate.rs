@@ -26,28 +26,32 @@ use std::fmt;
 /// How fine the duty field is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Step {
+pub enum DutyStep {
     /// 12.5 %: three bits, 3:1.
     Eighth,
     /// 6.25 %: four bits, 3:0.
     Sixteenth,
 }
 
-impl Step {
+impl DutyStep {
     /// That of a CPU; `None` if it has no clock modulation. When nobody told us of the finer form, the
     /// coarser one is used, which both have.
-    pub fn of(cpu: &CpuFacts) -> Option<Step> {
+    pub fn of(cpu: &CpuFacts) -> Option<DutyStep> {
         if !cpu.surely(Feature::ClockModulation) {
             return None;
         }
-        Some(if cpu.surely(Feature::ExtendedClockModulation) { Step::Sixteenth } else { Step::Eighth })
+        Some(if cpu.surely(Feature::ExtendedClockModulation) {
+            DutyStep::Sixteenth
+        } else {
+            DutyStep::Eighth
+        })
     }
 
     /// The step in sixteenths.
     fn sixteenths(self) -> u8 {
         match self {
-            Step::Eighth => 2,
-            Step::Sixteenth => 1,
+            DutyStep::Eighth => 2,
+            DutyStep::Sixteenth => 1,
         }
     }
 }
@@ -74,7 +78,7 @@ impl Duty {
     }
 
     /// All that a CPU of this step has, slowest first, full speed last.
-    pub fn all(step: Step) -> impl Iterator<Item = Duty> {
+    pub fn all(step: DutyStep) -> impl Iterator<Item = Duty> {
         (1..=16).step_by(1).filter(move |n| n % step.sixteenths() == 0).map(Duty)
     }
 
@@ -88,7 +92,7 @@ impl Duty {
     ///
     /// # Errors
     /// For a share outside that range.
-    pub fn nearest(share: f64, step: Step) -> Result<Duty, DutyError> {
+    pub fn nearest(share: f64, step: DutyStep) -> Result<Duty, DutyError> {
         if !(share > 0.0 && share <= 1.0) {
             return Err(DutyError(format!("{}%", share * 100.0)));
         }
@@ -102,7 +106,7 @@ impl Duty {
     ///
     /// # Errors
     /// [`DutyError`], with the text.
-    pub fn parse(text: &str, step: Step) -> Result<Duty, DutyError> {
+    pub fn parse(text: &str, step: DutyStep) -> Result<Duty, DutyError> {
         let fault = || DutyError(text.chars().filter(|c| !c.is_control()).take(40).collect());
         let text = text.trim();
         let share = match text.split_once('/') {
@@ -171,7 +175,7 @@ impl TryFrom<f64> for Duty {
     type Error = DutyError;
 
     fn try_from(share: f64) -> Result<Duty, DutyError> {
-        Duty::nearest(share, Step::Sixteenth)
+        Duty::nearest(share, DutyStep::Sixteenth)
     }
 }
 
@@ -192,13 +196,13 @@ mod tests {
     use crate::cpus::cpuid::Vendor;
     use crate::msr::Registers;
 
-    fn register(step: Step) -> Register {
+    fn register(step: DutyStep) -> Register {
         let cpu = CpuFacts::of(Vendor::Intel, 6, 0x2A).with(&[Feature::ClockModulation]);
         let cpu = match step {
-            Step::Eighth => cpu,
-            Step::Sixteenth => cpu.with(&[Feature::ExtendedClockModulation]),
+            DutyStep::Eighth => cpu,
+            DutyStep::Sixteenth => cpu.with(&[Feature::ExtendedClockModulation]),
         };
-        assert_eq!(Step::of(&cpu), Some(step));
+        assert_eq!(DutyStep::of(&cpu), Some(step));
         Registers::for_cpu(&cpu).get("IA32_CLOCK_MODULATION").unwrap().clone()
     }
 
@@ -216,26 +220,26 @@ mod tests {
 
     #[test]
     fn the_table_of_figure_2_6_holds_both_ways() {
-        let register = register(Step::Eighth);
+        let register = register(DutyStep::Eighth);
         for (code, percent) in FIGURE_2_6 {
             let raw = 1 << 4 | code << 1;
             assert_eq!(Duty::decode(&register, raw).unwrap().map(Duty::percent), percent, "{code:03b}");
             if let Some(percent) = percent {
-                let duty = Duty::parse(&format!("{percent}%"), Step::Eighth).unwrap();
+                let duty = Duty::parse(&format!("{percent}%"), DutyStep::Eighth).unwrap();
                 // Bits that are not ours keep what they had.
                 assert_eq!(duty.encode(&register, 0).unwrap(), raw);
                 assert_eq!(duty.encode(&register, !0).unwrap(), !0b1110 | code << 1);
             }
         }
         // The codes of 004's figure 3.11, which counts the low bit along: 0x0100b for 25 % and so on.
-        assert_eq!(Duty::parse("25%", Step::Eighth).unwrap().encode(&register, 0).unwrap(), 0b1_0100);
+        assert_eq!(Duty::parse("25%", DutyStep::Eighth).unwrap().encode(&register, 0).unwrap(), 0b1_0100);
         // What the misprint asks for is the state that it means.
-        assert_eq!(Duty::parse("63.5%", Step::Eighth).unwrap().percent(), 62.5);
+        assert_eq!(Duty::parse("63.5%", DutyStep::Eighth).unwrap().percent(), 62.5);
     }
 
     #[test]
     fn the_extended_form_has_sixteenths() {
-        let register = register(Step::Sixteenth);
+        let register = register(DutyStep::Sixteenth);
         assert_eq!(Duty::decode(&register, 1 << 4).unwrap(), None, "0 is reserved here too");
         for n in 1..=15u8 {
             let duty = Duty::from_sixteenths(n).unwrap();
@@ -245,7 +249,7 @@ mod tests {
             assert_eq!(duty.percent(), 6.25 * f64::from(n));
         }
         // Even codes mean the same in both forms.
-        let coarse = super::tests::register(Step::Eighth);
+        let coarse = super::tests::register(DutyStep::Eighth);
         for (code, percent) in FIGURE_2_6 {
             let raw = 1 << 4 | code << 1;
             assert_eq!(Duty::decode(&coarse, raw).unwrap(), Duty::decode(&register, raw).unwrap());
@@ -255,7 +259,7 @@ mod tests {
 
     #[test]
     fn full_speed_is_off() {
-        for step in [Step::Eighth, Step::Sixteenth] {
+        for step in [DutyStep::Eighth, DutyStep::Sixteenth] {
             let register = register(step);
             let duty = Duty::parse("100%", step).unwrap();
             assert_eq!(duty, Duty::FULL);
@@ -263,24 +267,24 @@ mod tests {
             assert_eq!(Duty::decode(&register, 0b0_1010).unwrap(), Some(Duty::FULL));
             assert_eq!(Duty::all(step).last(), Some(Duty::FULL));
         }
-        assert_eq!(Duty::all(Step::Eighth).count(), 8);
-        assert_eq!(Duty::all(Step::Sixteenth).count(), 16);
+        assert_eq!(Duty::all(DutyStep::Eighth).count(), 8);
+        assert_eq!(Duty::all(DutyStep::Sixteenth).count(), 16);
     }
 
     #[test]
     fn words_give_the_nearest_or_a_reason() {
         let of = |text, step| Duty::parse(text, step).unwrap().percent();
-        assert_eq!(of("8/16", Step::Eighth), 50.0);
-        assert_eq!(of("3/8", Step::Sixteenth), 37.5);
-        assert_eq!(of("43.75%", Step::Sixteenth), 43.75);
-        assert_eq!(of("43.75%", Step::Eighth), 50.0, "the faster of two equally near");
-        assert_eq!(of(" 1 % ", Step::Eighth), 12.5);
-        assert_eq!(of("97", Step::Eighth), 100.0);
+        assert_eq!(of("8/16", DutyStep::Eighth), 50.0);
+        assert_eq!(of("3/8", DutyStep::Sixteenth), 37.5);
+        assert_eq!(of("43.75%", DutyStep::Sixteenth), 43.75);
+        assert_eq!(of("43.75%", DutyStep::Eighth), 50.0, "the faster of two equally near");
+        assert_eq!(of(" 1 % ", DutyStep::Eighth), 12.5);
+        assert_eq!(of("97", DutyStep::Eighth), 100.0);
         for bad in ["0%", "0/8", "101%", "9/8", "3/0", "-5%", "nan", "inf", "", "half", "1/2/3", "\n%"] {
-            let words = Duty::parse(bad, Step::Eighth).unwrap_err().to_string();
+            let words = Duty::parse(bad, DutyStep::Eighth).unwrap_err().to_string();
             assert!(words.contains("expected") && !words.contains('\n'), "{words}");
         }
-        let odd = Duty::from_sixteenths(7).unwrap().encode(&register(Step::Eighth), 0).unwrap_err();
+        let odd = Duty::from_sixteenths(7).unwrap().encode(&register(DutyStep::Eighth), 0).unwrap_err();
         assert_eq!(odd.to_string(), "43.75%: this CPU has T-states in steps of 12.5 % only");
     }
 

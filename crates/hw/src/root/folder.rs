@@ -70,7 +70,7 @@ pub(super) fn reach(path: &Path) -> io::Result<OwnedFd> {
 }
 
 /// A folder on the way.
-struct Step {
+struct FolderStep {
     fd: OwnedFd,
     /// Nobody else can have put it where it is.
     held: bool,
@@ -78,10 +78,10 @@ struct Step {
     mode: u32,
 }
 
-impl Step {
-    fn new(fd: OwnedFd, held: bool) -> io::Result<Step> {
+impl FolderStep {
+    fn new(fd: OwnedFd, held: bool) -> io::Result<FolderStep> {
         let Stat { st_uid, st_mode, .. } = fstat(&fd)?;
-        Ok(Step { fd, held, owner: st_uid, mode: st_mode })
+        Ok(FolderStep { fd, held, owner: st_uid, mode: st_mode })
     }
 
     fn closed(&self) -> bool {
@@ -89,8 +89,8 @@ impl Step {
     }
 
     /// A folder below it, opened.
-    fn below(&self, fd: OwnedFd) -> io::Result<Step> {
-        let mut step = Step::new(fd, false)?;
+    fn below(&self, fd: OwnedFd) -> io::Result<FolderStep> {
+        let mut step = FolderStep::new(fd, false)?;
         let ours = |owner| owner == 0 || owner == us();
         let sticky = self.mode & Mode::SVTX.as_raw_mode() != 0;
         step.held = self.held && (self.closed() || sticky && ours(self.owner) && ours(step.owner));
@@ -115,9 +115,9 @@ impl Step {
 
 /// Goes along a path to the folder at its end; `missing` is the mode of folders that are made.
 fn walk(path: &Path, missing: Option<Mode>) -> io::Result<OwnedFd> {
-    let start = |at: &str| -> io::Result<Step> {
+    let start = |at: &str| -> io::Result<FolderStep> {
         let fd = openat(CWD, at, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-        Step::new(fd, true)
+        FolderStep::new(fd, true)
     };
     let mut way = vec![start(".")?];
     let mut ahead = parts(path);
@@ -136,7 +136,7 @@ fn walk(path: &Path, missing: Option<Mode>) -> io::Result<OwnedFd> {
                 openat(&here.fd, "..", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
             // Back to what we came from, whatever was moved meanwhile.
             match way.len() {
-                1 => way[0] = Step::new(fd, true)?,
+                1 => way[0] = FolderStep::new(fd, true)?,
                 _ => _ = way.pop(),
             }
             continue;

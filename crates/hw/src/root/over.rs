@@ -25,7 +25,9 @@ where
 {
     fn open(&self, path: &str, access: Access) -> io::Result<Box<dyn Node>> {
         match self.values.get(path) {
-            Some(value) if access == Access::Read => Ok(Box::new(Text(format!("{value}\n").into_bytes()))),
+            Some(value) if access == Access::Read => {
+                Ok(Box::new(OverText(format!("{value}\n").into_bytes())))
+            }
             _ => self.under.open(path, access),
         }
     }
@@ -52,9 +54,9 @@ where
     }
 }
 
-struct Text(Vec<u8>);
+struct OverText(Vec<u8>);
 
-impl Node for Text {
+impl Node for OverText {
     fn read_at(&mut self, offset: u64, into: &mut [u8]) -> io::Result<usize> {
         let from = usize::try_from(offset).unwrap_or(usize::MAX).min(self.0.len());
         let n = into.len().min(self.0.len() - from);

@@ -100,21 +100,21 @@ impl TreeRoot {
     }
 }
 
-enum Open {
+enum OpenNode {
     File(Vec<u8>),
     Registers(BTreeMap<u32, u64>),
 }
 
-impl Node for Open {
+impl Node for OpenNode {
     fn read_at(&mut self, offset: u64, into: &mut [u8]) -> io::Result<usize> {
         match self {
-            Open::File(bytes) => {
+            OpenNode::File(bytes) => {
                 let from = usize::try_from(offset).map_or(bytes.len(), |o| o.min(bytes.len()));
                 let n = into.len().min(bytes.len() - from);
                 into[..n].copy_from_slice(&bytes[from..from + n]);
                 Ok(n)
             }
-            Open::Registers(values) => {
+            OpenNode::Registers(values) => {
                 let value = u32::try_from(offset).ok().and_then(|address| values.get(&address));
                 let value = value.ok_or_else(|| io::Error::from_raw_os_error(libc::EIO))?;
                 let n = into.len().min(8);
@@ -139,12 +139,12 @@ impl Root for TreeRoot {
             && self.tree.has_registers(cpu)
         {
             let registers = self.tree.registers.range((cpu, 0)..=(cpu, u32::MAX));
-            return Ok(Box::new(Open::Registers(
+            return Ok(Box::new(OpenNode::Registers(
                 registers.map(|((_, address), value)| (*address, *value)).collect(),
             )));
         }
         match self.tree.files.get(&path) {
-            Some(bytes) => Ok(Box::new(Open::File(bytes.clone()))),
+            Some(bytes) => Ok(Box::new(OpenNode::File(bytes.clone()))),
             None => Err(io::Error::from_raw_os_error(libc::ENOENT)),
         }
     }

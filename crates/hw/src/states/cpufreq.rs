@@ -54,14 +54,14 @@ pub struct CpufreqPolicy {
     /// Boost for this policy alone, where the driver has it.
     pub boost: Option<bool>,
     /// Statistics.
-    pub stats: Option<Stats>,
+    pub stats: Option<CpufreqStats>,
     /// The governor's tunables: of this policy, or of all where the governor has one folder for the whole machine.
     pub tunables: Vec<(String, String)>,
 }
 
 /// What the kernel counted.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Stats {
+pub struct CpufreqStats {
     /// Time at each speed, (kHz, seconds); the kernel counts in 10 ms.
     pub time_in_state: Vec<(u64, f64)>,
     /// Changes of speed.
@@ -243,7 +243,7 @@ impl CpufreqPolicy {
             epp: word("energy_performance_preference"),
             epps: words("energy_performance_available_preferences"),
             boost: word("boost").map(|v| v == "1"),
-            stats: has("stats").then(|| Stats::read(root, &format!("{path}/stats"))).flatten(),
+            stats: has("stats").then(|| CpufreqStats::read(root, &format!("{path}/stats"))).flatten(),
             tunables,
             governor,
             path: path.to_owned(),
@@ -262,9 +262,9 @@ impl CpufreqPolicy {
     }
 }
 
-impl Stats {
-    fn read(root: &dyn Root, path: &str) -> Option<Stats> {
-        let mut stats = Stats::default();
+impl CpufreqStats {
+    fn read(root: &dyn Root, path: &str) -> Option<CpufreqStats> {
+        let mut stats = CpufreqStats::default();
         stats.times(root, &text(root, &format!("{path}/time_in_state"))?);
         stats.total_transitions = stats.counted(root, path);
         stats.table(root, path);
@@ -448,8 +448,8 @@ mod tests {
         assert_eq!(cpus, ["0", "1"]);
     }
 
-    fn stats(files: &[(&str, &str)]) -> Stats {
-        Stats::read(&machine(files), &format!("{CPUS}/stats")).expect("a time_in_state")
+    fn stats(files: &[(&str, &str)]) -> CpufreqStats {
+        CpufreqStats::read(&machine(files), &format!("{CPUS}/stats")).expect("a time_in_state")
     }
 
     #[test]

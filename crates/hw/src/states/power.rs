@@ -174,7 +174,7 @@ fn name_those_in_force(zones: &mut [Zone]) {
 
 /// The speed of what lies around the cores, by package and die.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Uncore {
+pub struct UncoreSpeed {
     /// `package_00_die_00`.
     pub name: String,
     /// Folder below the root.
@@ -203,12 +203,12 @@ pub struct LatencyControl {
 }
 
 /// The uncores that the kernel lets us set.
-pub fn uncores(root: &dyn Root) -> Probed<Vec<Uncore>> {
+pub fn uncores(root: &dyn Root) -> Probed<Vec<UncoreSpeed>> {
     const AT: &str = "sys/devices/system/cpu/intel_uncore_frequency";
     let read = |name: String| {
         let path = format!("{AT}/{name}");
         let khz = |file: &str| number(root, &format!("{path}/{file}"));
-        Uncore {
+        UncoreSpeed {
             limits_khz: khz("min_freq_khz").zip(khz("max_freq_khz")),
             initial_khz: khz("initial_min_freq_khz").zip(khz("initial_max_freq_khz")),
             current_khz: khz("current_freq_khz"),

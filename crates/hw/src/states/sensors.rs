@@ -157,10 +157,10 @@ impl Sensors {
             return self.set_aside(name, path, format!("broken ({channel}_fault is set)"));
         }
         let put = match kind {
-            Kind::Temperature => reading(root, &path, celsius).map(|celsius| {
+            SensorKind::Temperature => reading(root, &path, celsius).map(|celsius| {
                 self.temperatures.push(Temperature { name: name.clone(), celsius, path: path.clone() })
             }),
-            Kind::Power { average } => reading(root, &path, watts).map(|watts| {
+            SensorKind::Power { average } => reading(root, &path, watts).map(|watts| {
                 let interval = number::<f64>(root, &format!("{at}/{channel}_average_interval"));
                 self.power.push(Sensor {
                     name: name.clone(),
@@ -171,7 +171,7 @@ impl Sensors {
                     ..Sensor::default()
                 });
             }),
-            Kind::Energy => reading(root, &path, joules).map(|joules| {
+            SensorKind::Energy => reading(root, &path, joules).map(|joules| {
                 self.power.push(Sensor {
                     name: name.clone(),
                     joules: Some(joules),
@@ -179,7 +179,7 @@ impl Sensors {
                     ..Sensor::default()
                 });
             }),
-            Kind::Fan => reading(root, &path, rpm).map(|rpm| self.fans.push((name.clone(), rpm))),
+            SensorKind::Fan => reading(root, &path, rpm).map(|rpm| self.fans.push((name.clone(), rpm))),
         };
         if let Err(why) = put {
             self.set_aside(name, path, why);
@@ -188,7 +188,7 @@ impl Sensors {
 }
 
 #[derive(Clone, Copy)]
-enum Kind {
+enum SensorKind {
     Temperature,
     Power { average: bool },
     Energy,
@@ -196,15 +196,15 @@ enum Kind {
 }
 
 /// What a file of a chip shows, with its channel: `power1` of `power1_average`.
-fn kind(file: &str) -> Option<(&str, Kind)> {
+fn kind(file: &str) -> Option<(&str, SensorKind)> {
     let (channel, what) = file.split_once('_')?;
     let stem = channel.trim_end_matches(|c: char| c.is_ascii_digit());
     let kind = match (stem, what) {
-        ("temp", "input") => Kind::Temperature,
-        ("power", "input") => Kind::Power { average: false },
-        ("power", "average") => Kind::Power { average: true },
-        ("energy", "input") => Kind::Energy,
-        ("fan", "input") => Kind::Fan,
+        ("temp", "input") => SensorKind::Temperature,
+        ("power", "input") => SensorKind::Power { average: false },
+        ("power", "average") => SensorKind::Power { average: true },
+        ("energy", "input") => SensorKind::Energy,
+        ("fan", "input") => SensorKind::Fan,
         _ => return None,
     };
     Some((channel, kind))

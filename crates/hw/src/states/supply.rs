@@ -17,7 +17,7 @@
 //! `sysfs-class-typec`. Gauges count up or down, in both signs: what is shown is how much, and the status says which way.
 
 use crate::root::Root;
-use crate::rules::View;
+use crate::rules::AttributeView;
 use serde::Serialize;
 
 const AT: &str = "sys/class/power_supply";
@@ -26,7 +26,7 @@ const TYPEC: &str = "sys/class/typec";
 /// What feeds a machine.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Source {
+pub enum SupplySource {
     /// An adapter, or the wall.
     #[default]
     Mains,
@@ -34,11 +34,11 @@ pub enum Source {
     Battery,
 }
 
-impl std::fmt::Display for Source {
+impl std::fmt::Display for SupplySource {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Source::Mains => "mains",
-            Source::Battery => "battery",
+            SupplySource::Mains => "mains",
+            SupplySource::Battery => "battery",
         })
     }
 }
@@ -104,7 +104,7 @@ pub struct Battery {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Supply {
     /// What the machine runs on.
-    pub source: Source,
+    pub source: SupplySource,
     /// Why that is known, in a sentence's part.
     pub why: String,
     /// Whether an adapter says that it feeds the machine, or there is no battery. It may run on its battery all the same:
@@ -143,36 +143,37 @@ impl Battery {
     }
 }
 
-fn judge(adapters: &[Adapter], batteries: &[Battery]) -> (Source, String) {
+fn judge(adapters: &[Adapter], batteries: &[Battery]) -> (SupplySource, String) {
     let online = adapters.iter().find(|a| a.feeds == Feeds::Machine).map(|a| &a.name);
     let unplugged = adapters.iter().find(|a| a.kind == "Mains" && a.feeds == Feeds::Nothing).map(|a| &a.name);
     let discharges = batteries.iter().find(|b| b.discharges()).map(|b| &b.name);
     match (discharges, online, unplugged) {
-        (Some(battery), None, _) => return (Source::Battery, format!("{battery} discharges")),
+        (Some(battery), None, _) => return (SupplySource::Battery, format!("{battery} discharges")),
         (Some(battery), Some(adapter), Some(mains)) => {
             let why = format!(
                 "{battery} discharges and {mains} is offline, although {adapter} says that it is online"
             );
-            return (Source::Battery, why);
+            return (SupplySource::Battery, why);
         }
         (Some(battery), Some(adapter), None) => {
             let why = format!(
                 "{adapter} is online, although {battery} discharges (the machine uses more than it gives, or the gauge is late)"
             );
-            return (Source::Mains, why);
+            return (SupplySource::Mains, why);
         }
-        (None, Some(adapter), _) => return (Source::Mains, format!("{adapter} is online")),
+        (None, Some(adapter), _) => return (SupplySource::Mains, format!("{adapter} is online")),
         (None, None, _) => {}
     }
     let silent = batteries.iter().find(|b| b.status == "Unknown");
     match (silent, batteries.first()) {
-        (Some(battery), _) => {
-            (Source::Battery, format!("no adapter is online, and {} does not say what it does", battery.name))
-        }
+        (Some(battery), _) => (
+            SupplySource::Battery,
+            format!("no adapter is online, and {} does not say what it does", battery.name),
+        ),
         (None, Some(battery)) => {
-            (Source::Mains, format!("no battery discharges ({}: {})", battery.name, battery.status))
+            (SupplySource::Mains, format!("no battery discharges ({}: {})", battery.name, battery.status))
         }
-        (None, None) => (Source::Mains, "the machine has no battery".to_owned()),
+        (None, None) => (SupplySource::Mains, "the machine has no battery".to_owned()),
     }
 }
 
@@ -182,7 +183,7 @@ pub fn supply(root: &dyn Root) -> Supply {
 }
 
 /// The same of any view of a machine.
-pub fn read(view: &dyn View) -> Supply {
+pub fn read(view: &dyn AttributeView) -> Supply {
     let (mut adapters, mut batteries) = (Vec::new(), Vec::new());
     for name in view.list(AT) {
         let device = Device { view, at: format!("{AT}/{name}") };
@@ -211,7 +212,7 @@ fn in_force(text: &str) -> Option<&str> {
 
 /// One folder of the class.
 struct Device<'v> {
-    view: &'v dyn View,
+    view: &'v dyn AttributeView,
     at: String,
 }
 

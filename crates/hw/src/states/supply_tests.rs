@@ -23,7 +23,7 @@ const DISCHARGING: &str = "type=Battery; status=Discharging; energy_now=30000000
 
 /// Whether it runs on mains, by its supplies.
 fn on_mains(supplies: &[(&str, &str)]) -> bool {
-    machine(supplies).source == Source::Mains
+    machine(supplies).source == SupplySource::Mains
 }
 
 #[test]
@@ -34,7 +34,7 @@ fn a_desktop_runs_on_mains_whatever_its_ports_do() {
     assert!(on_mains(&[]));
     // An empty bay is no battery (a ThinkPad's second).
     let empty = machine(&[("BAT1", "type=Battery; present=0; status=Unknown")]);
-    assert!(empty.source == Source::Mains && empty.mains && empty.batteries.is_empty());
+    assert!(empty.source == SupplySource::Mains && empty.mains && empty.batteries.is_empty());
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn an_adapter_that_is_online_is_mains_beside_a_battery_that_discharges() {
         ("dc", "type=Wireless; online=0"),
         ("battery", "type=Battery; status=Discharging; capacity=63"),
     ]);
-    assert_eq!(phone.source, Source::Mains);
+    assert_eq!(phone.source, SupplySource::Mains);
     assert!(phone.why.starts_with("usb is online, although battery discharges"), "{}", phone.why);
     assert!(on_mains(&[("AC", "type=Mains; online=1"), ("BAT0", DISCHARGING)]));
     assert!(!on_mains(&[("usb", "type=USB; online=0"), ("BAT0", DISCHARGING)]));
@@ -62,7 +62,7 @@ fn a_port_that_stays_online_does_not_outweigh_mains_that_are_off() {
         ("macsmc-ac", ("tps6598x-source-psy-0-0038", "type=USB; online=1")),
     ] {
         let mac = machine(&[(mains, "type=Mains; online=0"), ("BAT0", DISCHARGING), port]);
-        assert_eq!(mac.source, Source::Battery);
+        assert_eq!(mac.source, SupplySource::Battery);
         assert_eq!(
             mac.why,
             format!("BAT0 discharges and {mains} is offline, although {} says that it is online", port.0)
@@ -97,7 +97,7 @@ fn every_kind_of_charger_is_mains() {
     {
         let charger = format!("type={kind}; online=1");
         let found = machine(&[("usb", &charger), ("battery", "type=Battery; status=Charging; capacity=63")]);
-        assert!(found.mains && found.source == Source::Mains, "{kind}");
+        assert!(found.mains && found.source == SupplySource::Mains, "{kind}");
     }
     // 2 is a programmable supply (PPS).
     assert!(machine(&[("usb", "type=USB; online=2"), ("b", "type=Battery; status=Full")]).mains);

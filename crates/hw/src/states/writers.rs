@@ -20,7 +20,7 @@ pub struct Writer {
 }
 
 /// One that we know. To add one: a row.
-struct Known {
+struct KnownWriter {
     /// Its usual name.
     name: &'static str,
     /// Its systemd units, without `.service`: distributions name some differently.
@@ -37,12 +37,12 @@ macro_rules! known {
         known!($name, [$unit $(, $more)*], $marker, $writes, concat!("'systemctl stop ", $unit, "'"))
     };
     ($name:literal, [$($unit:literal),*], $marker:literal, $writes:literal, $pause:expr) => {
-        Known { name: $name, units: &[$($unit),*], marker: $marker, writes: $writes, pause: $pause }
+        KnownWriter { name: $name, units: &[$($unit),*], marker: $marker, writes: $writes, pause: $pause }
     };
 }
 
 /// The table, by name.
-const KNOWN: &[Known] = &[
+const KNOWN: &[KnownWriter] = &[
     known!(
         "asusd",
         ["asusd"],

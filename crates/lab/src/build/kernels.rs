@@ -8,7 +8,7 @@
 //! ```
 
 use crate::build::packages::{Apt, newest};
-use crate::files::{Run, read, write};
+use crate::files::{ProgramRun, read, write};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -17,7 +17,7 @@ use std::process::Command;
 pub(crate) struct Series {
     /// The word on the command line.
     pub(crate) name: &'static str,
-    from: Origin,
+    from: KernelOrigin,
     /// Its compiler and build programs need a newer C library than the machine has.
     foreign: bool,
     /// How many times as long as the default one it takes for anything.
@@ -25,7 +25,7 @@ pub(crate) struct Series {
 }
 
 /// Where a kernel comes from.
-enum Origin {
+enum KernelOrigin {
     /// The machine's own suite.
     Machine,
     /// Another one.
@@ -38,18 +38,18 @@ impl Series {
     /// The suite that it is taken from, where that is not the machine's own.
     fn suite(&self) -> Option<&'static str> {
         match self.from {
-            Origin::Suite(suite) => Some(suite),
-            Origin::Machine | Origin::Source(_) => None,
+            KernelOrigin::Suite(suite) => Some(suite),
+            KernelOrigin::Machine | KernelOrigin::Source(_) => None,
         }
     }
 }
 
 /// All of them, the default first.
 pub(crate) static SERIES: &[Series] = &[
-    Series { name: "6.1", from: Origin::Machine, foreign: false, slowness: 1 },
-    Series { name: "6.12", from: Origin::Suite("bookworm-backports"), foreign: false, slowness: 1 },
-    Series { name: "7.2", from: Origin::Suite("unstable"), foreign: true, slowness: 1 },
-    Series { name: "checked", from: Origin::Source("linux-source-6.1"), foreign: false, slowness: 5 },
+    Series { name: "6.1", from: KernelOrigin::Machine, foreign: false, slowness: 1 },
+    Series { name: "6.12", from: KernelOrigin::Suite("bookworm-backports"), foreign: false, slowness: 1 },
+    Series { name: "7.2", from: KernelOrigin::Suite("unstable"), foreign: true, slowness: 1 },
+    Series { name: "checked", from: KernelOrigin::Source("linux-source-6.1"), foreign: false, slowness: 5 },
 ];
 
 /// An unpacked kernel.
@@ -74,7 +74,7 @@ pub(crate) fn get(repository: &Path, lab: &Path, name: &str) -> Result<Kernel, S
     })?;
     let root = lab.join(format!("kernel-{name}"));
     let stamp = root.join("release");
-    if let Origin::Source(package) = series.from {
+    if let KernelOrigin::Source(package) = series.from {
         let config = repository.join("lab").join(format!("{name}.config"));
         if !stamp.exists() || read(&root.join("asked.config"))? != read(&config)? {
             compile(&Apt::new(lab, series.suite())?, package, &config, &root)?;
@@ -102,9 +102,9 @@ fn compile(apt: &Apt, package: &str, config: &Path, root: &Path) -> Result<(), S
     if !tree.join("Makefile").exists() {
         apt.run("apt-get", &["download", "-q=2", package])?;
         let deb = newest(&apt.folder, package)?;
-        Run::new(Command::new("dpkg-deb").arg("-x").arg(&deb).arg(root)).output()?;
+        ProgramRun::new(Command::new("dpkg-deb").arg("-x").arg(&deb).arg(root)).output()?;
         let archive = root.join("usr/src").join(format!("{package}.tar.xz"));
-        Run::new(Command::new("tar").arg("-C").arg(root.join("usr/src")).arg("-xf").arg(&archive))
+        ProgramRun::new(Command::new("tar").arg("-C").arg(root.join("usr/src")).arg("-xf").arg(&archive))
             .output()?;
         fs::remove_file(&archive).map_err(told(&archive))?;
     }
@@ -112,7 +112,7 @@ fn compile(apt: &Apt, package: &str, config: &Path, root: &Path) -> Result<(), S
     let make = |targets: &[&str]| {
         let mut command = Command::new("nice");
         command.args(["make", "-s", &jobs, "-C"]).arg(&tree).arg(format!("O={}", built.display()));
-        Run::new(command.args(targets)).output().map_err(|e| {
+        ProgramRun::new(command.args(targets)).output().map_err(|e| {
             format!("{package}: {e}\n  it wants flex, bison, bc and libelf-dev (Debian's names)")
         })
     };
@@ -175,7 +175,7 @@ fn fetch(lab: &Path, series: &Series, root: &Path) -> Result<(), String> {
     fs::create_dir_all(root).map_err(|e| format!("{}: {e}", root.display()))?;
     for package in &wanted {
         let deb = newest(&apt.folder, package)?;
-        Run::new(Command::new("dpkg-deb").arg("-x").arg(&deb).arg(root)).output()?;
+        ProgramRun::new(Command::new("dpkg-deb").arg("-x").arg(&deb).arg(root)).output()?;
     }
     let kernel = find(series, root, &release)?;
     relocate(root, &kernel.headers)?;

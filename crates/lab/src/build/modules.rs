@@ -1,7 +1,7 @@
 //! Our kernel modules and the guest's programs, built for one kernel.
 
 use crate::build::kernels::Kernel;
-use crate::files::{Run, read, write};
+use crate::files::{ProgramRun, read, write};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -29,7 +29,7 @@ pub(crate) fn build(root: &Path, lab: &Path, kernel: &Kernel) -> Result<Vec<Path
         if let Some(tools) = &kernel.tools {
             path = format!("{}:{}", tools.display(), path.to_string_lossy()).into();
         }
-        let log = Run::new(
+        let log = ProgramRun::new(
             Command::new("nice")
                 .env("PATH", path)
                 .args(["make", "-s", "-C"])
@@ -69,7 +69,7 @@ pub(crate) fn programs(root: &Path, lab: &Path) -> Result<Vec<(String, PathBuf)>
         let name = stem.to_string_lossy().into_owned();
         let binary = out.join(&name);
         if modified(&path) >= modified(&binary) {
-            Run::new(
+            ProgramRun::new(
                 Command::new("cc")
                     .args(["-O2", "-static", "-pthread", "-Wall", "-Wextra", "-Werror", "-std=gnu11"])
                     .arg(format!("-I{}", root.join("kernel/include").display()))
@@ -87,7 +87,7 @@ pub(crate) fn programs(root: &Path, lab: &Path) -> Result<Vec<(String, PathBuf)>
 /// The sched_ext scheduler and its loader, one static program. It wants clang and libbpf, which nothing else does.
 pub(crate) fn bpf(root: &Path, lab: &Path) -> Result<(String, PathBuf), String> {
     let out = lab.join("bpf");
-    Run::new(
+    ProgramRun::new(
         Command::new("nice")
             .args(["make", "-s", "-C"])
             .arg(root.join("bpf"))
@@ -105,17 +105,20 @@ pub(crate) fn bpf(root: &Path, lab: &Path) -> Result<(String, PathBuf), String> 
 /// wattwise and wattwised as the tests have them, without what a debugger wants, and the libraries that it is linked with.
 pub(crate) fn product(root: &Path, lab: &Path) -> Result<Vec<(String, PathBuf)>, String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    Run::new(Command::new(cargo).args(["build", "--quiet", "--workspace", "--bins"]).current_dir(root))
-        .output()?;
+    ProgramRun::new(
+        Command::new(cargo).args(["build", "--quiet", "--workspace", "--bins"]).current_dir(root),
+    )
+    .output()?;
     let mut found = Vec::new();
     for name in ["wattwise", "wattwised"] {
         let slim = lab.join("guest").join(name);
         let built = crate::target(root).join("debug").join(name);
-        Run::new(Command::new("strip").arg("-o").arg(&slim).arg(&built)).output()?;
+        ProgramRun::new(Command::new("strip").arg("-o").arg(&slim).arg(&built)).output()?;
         found.push((name.to_owned(), slim));
     }
     // The daemon is linked with no other libraries than the command.
-    let linked = Run::new(Command::new("ldd").arg(crate::target(root).join("debug/wattwise"))).output()?;
+    let linked =
+        ProgramRun::new(Command::new("ldd").arg(crate::target(root).join("debug/wattwise"))).output()?;
     // `libc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x...)`, or the loader's path alone.
     for path in linked.split_whitespace().filter(|word| word.starts_with('/')) {
         found.push((path.to_owned(), PathBuf::from(path)));

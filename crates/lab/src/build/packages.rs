@@ -1,6 +1,6 @@
 //! Debian's packages by name: downloaded and unpacked under `target/lab`, never installed.
 
-use crate::files::{Run, write};
+use crate::files::{ProgramRun, write};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -45,7 +45,8 @@ impl Apt {
 
     /// What one of apt's programs says, called in the download folder.
     pub(crate) fn run(&self, program: &str, args: &[&str]) -> Result<String, String> {
-        Run::new(Command::new(program).args(&self.options).args(args).current_dir(&self.folder)).output()
+        ProgramRun::new(Command::new(program).args(&self.options).args(args).current_dir(&self.folder))
+            .output()
     }
 
     /// Unpacks a package and all that it depends on into a folder.
@@ -65,7 +66,7 @@ impl Apt {
         self.run("apt-get", &args)?;
         for package in wanted {
             let deb = newest(&self.folder, package)?;
-            Run::new(Command::new("dpkg-deb").arg("-x").arg(&deb).arg(into)).output()?;
+            ProgramRun::new(Command::new("dpkg-deb").arg("-x").arg(&deb).arg(into)).output()?;
         }
         Ok(())
     }

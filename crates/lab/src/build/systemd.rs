@@ -5,7 +5,7 @@
 //! up in seconds under TCG.
 
 use crate::build::packages::Apt;
-use crate::files::{Run, write};
+use crate::files::{ProgramRun, write};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -69,7 +69,8 @@ fn linked(tree: &Path, program: &str) -> Result<Vec<(String, PathBuf)>, String> 
     let own = tree.join(program);
     let folders = ["lib/x86_64-linux-gnu", "usr/lib/x86_64-linux-gnu", "usr/lib/x86_64-linux-gnu/systemd"];
     let folders: Vec<String> = folders.map(|f| tree.join(f).display().to_string()).to_vec();
-    let text = Run::new(Command::new("ldd").env("LD_LIBRARY_PATH", folders.join(":")).arg(&own)).output()?;
+    let text =
+        ProgramRun::new(Command::new("ldd").env("LD_LIBRARY_PATH", folders.join(":")).arg(&own)).output()?;
     let mut found = vec![(format!("/{program}"), own)];
     // `libc.so.6 => /TREE/lib/x86_64-linux-gnu/libc.so.6 (0x...)`, or the loader's path alone.
     for path in text.split_whitespace().filter(|word| word.starts_with('/')).map(Path::new) {

@@ -10,7 +10,7 @@ mod cpio;
 
 use crate::build::kernels::Kernel;
 use crate::build::modules::files;
-use crate::files::{Run, read, write};
+use crate::files::{ProgramRun, read, write};
 use cpio::Cpio;
 use serde_json::Value;
 use std::fs;
@@ -277,12 +277,12 @@ pub(crate) fn boot(root: &Path, lab: &Path, boot: &Boot<'_>) -> Result<Returned,
     let mut late = false;
     for attempt in 1..=BOOTS {
         match one_boot(&mut qemu, &folder, up, boot.limit)? {
-            Ended::ByItself => break,
-            Ended::Late => {
+            BootEnd::ByItself => break,
+            BootEnd::Late => {
                 late = true;
                 break;
             }
-            Ended::NeverUp if attempt == BOOTS => {
+            BootEnd::NeverUp if attempt == BOOTS => {
                 let console = at("console.log");
                 return Err(format!(
                     "{}: no boot in {BOOTS} got to /init; console log: {}",
@@ -290,7 +290,7 @@ pub(crate) fn boot(root: &Path, lab: &Path, boot: &Boot<'_>) -> Result<Returned,
                     console.display()
                 ));
             }
-            Ended::NeverUp => {
+            BootEnd::NeverUp => {
                 println!("lab: {}: /init not reached in {} s; booting again", boot.name, up.as_secs())
             }
         }
@@ -308,7 +308,7 @@ pub(crate) fn boot(root: &Path, lab: &Path, boot: &Boot<'_>) -> Result<Returned,
 }
 
 /// How a boot ended.
-enum Ended {
+enum BootEnd {
     ByItself,
     /// It used up the scenario's time.
     Late,
@@ -324,7 +324,7 @@ const UP: Duration = Duration::from_secs(75);
 /// The same where CPUs take turns on the instruction clock: some 20 s, on a busy host several times as much.
 const UP_IN_TURNS: Duration = Duration::from_secs(240);
 
-fn one_boot(qemu: &mut Command, folder: &Path, up_in: Duration, limit: Duration) -> Result<Ended, String> {
+fn one_boot(qemu: &mut Command, folder: &Path, up_in: Duration, limit: Duration) -> Result<BootEnd, String> {
     let log = fs::File::create(folder.join("qemu.log")).map_err(|e| format!("qemu.log: {e}"))?;
     let copy = log.try_clone().map_err(|e| format!("qemu.log: {e}"))?;
     let started = Instant::now();
@@ -337,7 +337,7 @@ fn one_boot(qemu: &mut Command, folder: &Path, up_in: Duration, limit: Duration)
     let mut up = false;
     loop {
         if child.try_wait().map_err(|e| format!("qemu: {e}"))?.is_some() {
-            return Ok(Ended::ByItself);
+            return Ok(BootEnd::ByItself);
         }
         if !up && started.elapsed() > up_in {
             let console = fs::read(folder.join("console.log")).unwrap_or_default();
@@ -348,7 +348,7 @@ fn one_boot(qemu: &mut Command, folder: &Path, up_in: Duration, limit: Duration)
             // The one that was started above; it has no children.
             let _ = child.kill();
             let _ = child.wait();
-            return Ok(if never_up { Ended::NeverUp } else { Ended::Late });
+            return Ok(if never_up { BootEnd::NeverUp } else { BootEnd::Late });
         }
         std::thread::sleep(Duration::from_millis(50));
     }
@@ -396,7 +396,8 @@ fn unpack_disk(folder: &Path) -> Result<(), String> {
     if magic.iter().all(|&b| b == 0) {
         return Ok(());
     }
-    Run::new(Command::new("tar").arg("-C").arg(folder).arg("-xf").arg(folder.join("disk"))).output()?;
+    ProgramRun::new(Command::new("tar").arg("-C").arg(folder).arg("-xf").arg(folder.join("disk")))
+        .output()?;
     write(&folder.join("unpacked"), "")
 }
 

@@ -30,14 +30,14 @@
 //! of 16 pairs of boots (24 November 2026): under steady 90 % and periods of 1 ms the kernel stays in one of two patterns, by how it
 //! began, and each boot begins otherwise. The figures of four CPUs are `menu`'s, and of two such pairs of boots the lower one's; `ladder` is held to them too.
 //!
-//! - **How many cells must agree** ([`Count`]): the kernel's own number less a margin. One pair of boots is one throw,
+//! - **How many cells must agree** ([`AgreementCount`]): the kernel's own number less a margin. One pair of boots is one throw,
 //!   and the model is held against a third boot. On one CPU the margin is the spread of the model's number over seven
 //!   boots: 47 or 48 in levels, 44 to 48 in order. In idle states of `menu` the kernel's best pair counts, since the model is nearer
 //!   to each boot than most boots are to each other: 46, 46, 46, 47 and 48 in five. Changes have as much as levels. On four CPUs the margin is one cell: the number is already the lower of two, and the model has the
 //!   recording's own moments, which another boot has not.
 //! - **Two boots decide.** A margin makes one boot's chance small, not nought. A boot that is out is followed by another, and the lab fails if that is
 //!   out as well: a fault of the model is in both.
-//! - **How far one cell may be off** ([`Limits::levels_points`], [`Limits::idle_points`], [`changes_far`]): the count
+//! - **How far one cell may be off** ([`AgreementLimits::levels_points`], [`AgreementLimits::idle_points`], [`changes_far`]): the count
 //!   lets some cells differ, and this bounds them. On one CPU the limit is the kernel's worst cell and about a
 //!   third more: 15 points at a level for both idle governors; in an idle state 50 for `menu` and 15 for `ladder`. On four CPUs the worst of every cell is not known. There it is
 //!   the worst that any comparison gave, model or kernel, and about a third more: 17.5 and 23.1 points give 25 and 30.
@@ -46,7 +46,7 @@
 //!   tick, so none falls, and a level once passed by one part in a hundred is kept to the end. There the kernel is 98.8
 //!   points from itself. Its changes are bounded, and it counts.
 
-use crate::verdict::Told;
+use crate::verdict::JudgeTold;
 
 /// The aim, in points: at every level, and in every idle state.
 const AIM_POINTS: f64 = 3.0;
@@ -64,7 +64,7 @@ const FIXED: [&str; 3] = ["performance", "powersave", "userspace"];
 
 /// How far the two sides of one run are apart.
 #[derive(Clone, Debug)]
-pub(crate) struct Cell {
+pub(crate) struct AgreementCell {
     pub(crate) name: String,
     pub(crate) governor: String,
     pub(crate) load: String,
@@ -79,7 +79,7 @@ pub(crate) struct Cell {
     pub(crate) idle_points: f64,
 }
 
-impl Cell {
+impl AgreementCell {
     /// The governor's level is fixed: its speeds agree by construction.
     fn fixed(&self) -> bool {
         FIXED.contains(&self.governor.as_str())
@@ -93,7 +93,7 @@ impl Cell {
 }
 
 /// More than half of the changes are missing on one side, and more than twice a few.
-fn changes_far(cell: &Cell) -> bool {
+fn changes_far(cell: &AgreementCell) -> bool {
     !cell.changes_within(CHANGES_FAR, 2.0 * FEW_CHANGES)
 }
 
@@ -103,8 +103,8 @@ struct Criterion {
     says: &'static str,
     /// Whether it looks at speeds, which a fixed governor does not decide.
     speeds: bool,
-    agrees: fn(&Cell) -> bool,
-    count: fn(&Limits) -> Count,
+    agrees: fn(&AgreementCell) -> bool,
+    count: fn(&AgreementLimits) -> AgreementCount,
 }
 
 const CRITERIA: [Criterion; 4] = [
@@ -140,16 +140,16 @@ const CRITERIA: [Criterion; 4] = [
 
 impl Criterion {
     /// Cells in which something is decided that it looks at, and the others.
-    fn split<'a>(&self, cells: &'a [Cell]) -> (Vec<&'a Cell>, Vec<&'a Cell>) {
+    fn split<'a>(&self, cells: &'a [AgreementCell]) -> (Vec<&'a AgreementCell>, Vec<&'a AgreementCell>) {
         cells.iter().partition(|c| !(self.speeds && c.fixed()))
     }
 
-    fn agreeing(&self, cells: &[&Cell]) -> usize {
+    fn agreeing(&self, cells: &[&AgreementCell]) -> usize {
         cells.iter().filter(|c| (self.agrees)(c)).count()
     }
 
     /// The line for people.
-    fn figure(&self, cells: &[Cell]) -> String {
+    fn figure(&self, cells: &[AgreementCell]) -> String {
         let (deciding, constructed) = self.split(cells);
         let mut line = format!(
             "{}: {} of {} cells that decide something {}",
@@ -167,7 +167,7 @@ impl Criterion {
 
 /// How many of the cells that decide something must agree.
 #[derive(Clone, Copy)]
-struct Count {
+struct AgreementCount {
     /// There are so many.
     of: usize,
     /// So many agree when the kernel is held against itself.
@@ -176,18 +176,18 @@ struct Count {
     margin: usize,
 }
 
-impl Count {
+impl AgreementCount {
     const fn least(self) -> usize {
         self.kernel - self.margin
     }
 }
 
 /// What a scenario's table is judged by; the reasons are at the [head](self).
-pub(crate) struct Limits {
-    levels: Count,
-    changes: Count,
-    order: Count,
-    idle: Count,
+pub(crate) struct AgreementLimits {
+    levels: AgreementCount,
+    changes: AgreementCount,
+    order: AgreementCount,
+    idle: AgreementCount,
     /// No cell may be further off at any level, in points.
     levels_points: f64,
     /// No cell may be further off in any idle state, in points.
@@ -197,39 +197,39 @@ pub(crate) struct Limits {
 }
 
 /// One CPU under `menu`.
-pub(crate) const MENU: Limits = Limits {
-    levels: Count { of: 24, kernel: 24, margin: 1 },
-    changes: Count { of: 24, kernel: 24, margin: 1 },
-    order: Count { of: 24, kernel: 24, margin: 4 },
-    idle: Count { of: 48, kernel: 46, margin: 2 },
+pub(crate) const MENU: AgreementLimits = AgreementLimits {
+    levels: AgreementCount { of: 24, kernel: 24, margin: 1 },
+    changes: AgreementCount { of: 24, kernel: 24, margin: 1 },
+    order: AgreementCount { of: 24, kernel: 24, margin: 4 },
+    idle: AgreementCount { of: 48, kernel: 46, margin: 2 },
     levels_points: 15.0,
     idle_points: 50.0,
     unbounded: &[],
 };
 
 /// One CPU under `ladder`.
-pub(crate) const LADDER: Limits = Limits {
-    levels: Count { of: 24, kernel: 23, margin: 1 },
-    changes: Count { of: 24, kernel: 21, margin: 1 },
-    order: Count { of: 24, kernel: 21, margin: 4 },
-    idle: Count { of: 48, kernel: 42, margin: 2 },
+pub(crate) const LADDER: AgreementLimits = AgreementLimits {
+    levels: AgreementCount { of: 24, kernel: 23, margin: 1 },
+    changes: AgreementCount { of: 24, kernel: 21, margin: 1 },
+    order: AgreementCount { of: 24, kernel: 21, margin: 4 },
+    idle: AgreementCount { of: 48, kernel: 42, margin: 2 },
     idle_points: 15.0,
     ..MENU
 };
 
 /// Four CPUs, under either.
-pub(crate) const FOUR: Limits = Limits {
-    levels: Count { of: 24, kernel: 14, margin: 1 },
-    changes: Count { of: 24, kernel: 21, margin: 1 },
-    order: Count { of: 24, kernel: 12, margin: 1 },
-    idle: Count { of: 48, kernel: 28, margin: 1 },
+pub(crate) const FOUR: AgreementLimits = AgreementLimits {
+    levels: AgreementCount { of: 24, kernel: 14, margin: 1 },
+    changes: AgreementCount { of: 24, kernel: 21, margin: 1 },
+    order: AgreementCount { of: 24, kernel: 12, margin: 1 },
+    idle: AgreementCount { of: 48, kernel: 28, margin: 1 },
     levels_points: 25.0,
     idle_points: 30.0,
     unbounded: &[("schedutil", "build")],
 };
 
 /// What one cell does that no cell may.
-fn faults(cell: &Cell, limits: &Limits) -> Vec<String> {
+fn faults(cell: &AgreementCell, limits: &AgreementLimits) -> Vec<String> {
     let mut faults = Vec::new();
     if cell.fixed() {
         let differs = CRITERIA.iter().filter(|c| c.speeds && !(c.agrees)(cell));
@@ -252,8 +252,8 @@ fn faults(cell: &Cell, limits: &Limits) -> Vec<String> {
 }
 
 /// The lines for people: every cell, then every criterion.
-pub(crate) fn figures(cells: &[Cell]) -> Vec<String> {
-    let cell = |c: &Cell| {
+pub(crate) fn figures(cells: &[AgreementCell]) -> Vec<String> {
+    let cell = |c: &AgreementCell| {
         format!(
             "{}: levels within {:.1} points, changes {} and {}, idle within {:.1} points",
             c.name, c.levels_points, c.changes.0, c.changes.1, c.idle_points
@@ -266,8 +266,8 @@ pub(crate) fn figures(cells: &[Cell]) -> Vec<String> {
 ///
 /// # Errors
 /// Every cell that is out of a limit, and every criterion that too few cells meet, a line each.
-pub(crate) fn judge(cells: &[Cell], limits: &Limits) -> Result<Told, String> {
-    let mut told = Told { figures: figures(cells), ..Told::default() };
+pub(crate) fn judge(cells: &[AgreementCell], limits: &AgreementLimits) -> Result<JudgeTold, String> {
+    let mut told = JudgeTold { figures: figures(cells), ..JudgeTold::default() };
     let mut wrong = Vec::new();
     for cell in cells {
         match faults(cell, limits) {
@@ -304,13 +304,13 @@ mod tests {
     use wattwise_sim::platform;
 
     /// What is made up in a cell.
-    type Change = fn(&mut Cell);
+    type Change = fn(&mut AgreementCell);
 
     const DECIDING: [&str; 3] = ["ondemand", "conservative", "schedutil"];
 
     /// A table in which every cell agrees.
-    fn table(domains: usize) -> Vec<Cell> {
-        let cell = |governor: &str, load: &str| Cell {
+    fn table(domains: usize) -> Vec<AgreementCell> {
+        let cell = |governor: &str, load: &str| AgreementCell {
             name: format!("menu-{governor}-{load}"),
             governor: governor.to_owned(),
             load: load.to_owned(),
@@ -328,14 +328,14 @@ mod tests {
     }
 
     /// The same with so many of the cells that decide something changed.
-    fn with(domains: usize, changed: usize, change: Change) -> Vec<Cell> {
+    fn with(domains: usize, changed: usize, change: Change) -> Vec<AgreementCell> {
         let mut cells = table(domains);
         let deciding = cells.iter_mut().filter(|c| DECIDING.contains(&c.governor.as_str()));
         deciding.take(changed).for_each(change);
         cells
     }
 
-    fn fails(cells: &[Cell], limits: &Limits, part: &str) {
+    fn fails(cells: &[AgreementCell], limits: &AgreementLimits, part: &str) {
         let why = judge(cells, limits).expect_err(part);
         assert!(why.contains(part), "{part}: {why}");
     }
@@ -434,14 +434,14 @@ mod tests {
     }
 
     /// The cells of a page that a boot made.
-    fn published(root: &Path, scenario: &str, domains: usize) -> Vec<Cell> {
+    fn published(root: &Path, scenario: &str, domains: usize) -> Vec<AgreementCell> {
         let page =
             crate::files::read(&root.join(format!("docs/notes/fidelity-{scenario}.md"))).expect("a page");
         let cell = |line: &str| {
             let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
             let [governor, idle, load, levels, changes, order, _, worst] = cells[..] else { return None };
             let (a, b) = changes.split_once(", ")?;
-            Some(Cell {
+            Some(AgreementCell {
                 // As lab/scenarios/fidelity.sh names its runs.
                 name: format!("{idle}-{governor}-{}", load.replace(',', "_").replace('=', "-")),
                 governor: governor.to_owned(),

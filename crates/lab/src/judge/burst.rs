@@ -6,12 +6,12 @@
 
 use crate::files::read;
 use crate::guest::Returned;
-use crate::verdict::Told;
+use crate::verdict::JudgeTold;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use wattwise_policy::{
-    CpuSample, DomainInfo, DomainSample, Intent, Khz, Level, Observation, Platform, PowerSource, Scope,
+    CpuSample, DomainInfo, DomainSample, Intent, Khz, Level, Observation, Platform, PowerSource, SampleScope,
     Settings, SpeedPolicy, speed,
 };
 
@@ -23,7 +23,7 @@ const DOMAINS: &[&[u16]] = &[&[0, 1], &[2], &[3]];
 
 /// One event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Look {
+struct BurstEvent {
     policy: u16,
     seq: u64,
     cpu: u16,
@@ -33,7 +33,7 @@ struct Look {
     khz: u32,
 }
 
-fn parse(text: &str) -> Result<Vec<Look>, String> {
+fn parse(text: &str) -> Result<Vec<BurstEvent>, String> {
     let mut looks = Vec::new();
     for line in text.lines() {
         if line.starts_with("CPU:") && line.contains("LOST") {
@@ -46,7 +46,7 @@ fn parse(text: &str) -> Result<Vec<Look>, String> {
             .filter_map(|(k, v)| Some((k, v.parse().ok()?)))
             .collect();
         let get = |name: &str| fields.get(name).copied().ok_or_else(|| format!("no {name} in {line:?}"));
-        looks.push(Look {
+        looks.push(BurstEvent {
             policy: get("policy")? as u16,
             seq: get("seq")?,
             cpu: get("cpu")? as u16,
@@ -62,7 +62,7 @@ fn parse(text: &str) -> Result<Vec<Look>, String> {
 }
 
 /// The Rust policy with the module's levels.
-struct Replay {
+struct BurstReplay {
     policy: Box<dyn SpeedPolicy>,
     intent: Intent,
     cpus: Vec<CpuSample>,
@@ -70,8 +70,8 @@ struct Replay {
     now_ns: u64,
 }
 
-impl Replay {
-    fn new(settings: &str) -> Result<Replay, String> {
+impl BurstReplay {
+    fn new(settings: &str) -> Result<BurstReplay, String> {
         let levels: Vec<Level> = KHZ.iter().map(|&k| Level { khz: Khz(k), busy_uw: None }).collect();
         let domains: Vec<DomainInfo> = DOMAINS
             .iter()
@@ -95,7 +95,7 @@ impl Replay {
         };
         let burst = speed::find("burst").ok_or("no policy `burst`")?;
         let settings = Settings::parse(burst.params, settings).map_err(|e| e.to_string())?;
-        let mut replay = Replay {
+        let mut replay = BurstReplay {
             policy: (burst.build)(&platform, &settings),
             intent: Intent::neutral(DOMAINS.len()),
             cpus: vec![CpuSample::default(); 4],
@@ -105,11 +105,11 @@ impl Replay {
             ],
             now_ns: 0,
         };
-        replay.ask(Scope::All);
+        replay.ask(SampleScope::All);
         Ok(replay)
     }
 
-    fn ask(&mut self, scope: Scope) {
+    fn ask(&mut self, scope: SampleScope) {
         let obs = Observation {
             now_ns: self.now_ns,
             asks: true,
@@ -120,13 +120,13 @@ impl Replay {
             temperature_mc: None,
         };
         match scope {
-            Scope::All => self.policy.start(&obs, &mut self.intent),
+            SampleScope::All => self.policy.start(&obs, &mut self.intent),
             _ => self.policy.observe(&obs, &mut self.intent),
         }
     }
 
     /// What the policy asks of the look's domain after it.
-    fn look(&mut self, look: &Look) -> u32 {
+    fn look(&mut self, look: &BurstEvent) -> u32 {
         self.cpus[usize::from(look.cpu)] = CpuSample {
             busy_ns: look.busy * TICK_NS,
             idle_ns: look.idle * TICK_NS,
@@ -134,16 +134,16 @@ impl Replay {
             ..CpuSample::default()
         };
         self.now_ns += (look.busy + look.idle) * TICK_NS;
-        self.ask(Scope::Cpu(look.cpu));
+        self.ask(SampleScope::Cpu(look.cpu));
         let d = DOMAINS.iter().position(|cpus| cpus.contains(&look.cpu)).unwrap_or(0);
         self.intent.domains[d].desired.0
     }
 }
 
 /// Compares; how many looks, decisions and rises, and the longest run of busy ticks below the top.
-fn compare(looks: &[Look], settings: &str, from_start: bool) -> Result<(usize, usize, u64), String> {
-    let mut replay = Replay::new(settings)?;
-    let mut before: BTreeMap<u16, Look> = BTreeMap::new();
+fn compare(looks: &[BurstEvent], settings: &str, from_start: bool) -> Result<(usize, usize, u64), String> {
+    let mut replay = BurstReplay::new(settings)?;
+    let mut before: BTreeMap<u16, BurstEvent> = BTreeMap::new();
     let mut in_force: BTreeMap<u16, u32> = BTreeMap::new();
     let (mut decisions, mut longest) = (0, 0);
     let mut run = [0u64; 4];
@@ -193,8 +193,8 @@ fn compare(looks: &[Look], settings: &str, from_start: bool) -> Result<(usize, u
     Ok((looks.len(), decisions, longest))
 }
 
-pub(crate) fn judge(_: &Path, returned: &Returned) -> Result<Told, String> {
-    let mut told = Told::default();
+pub(crate) fn judge(_: &Path, returned: &Returned) -> Result<JudgeTold, String> {
+    let mut told = JudgeTold::default();
     for (file, settings, busy) in
         [("default.txt", "", 3), ("tuned.txt", "busy=1,idle=7,down=proportional", 1)]
     {
@@ -218,7 +218,7 @@ pub(crate) fn judge(_: &Path, returned: &Returned) -> Result<Told, String> {
 }
 
 /// Timer interrupts and idle entries of an idle machine.
-fn idle(returned: &Returned, told: &mut Told) -> Result<(), String> {
+fn idle(returned: &Returned, told: &mut JudgeTold) -> Result<(), String> {
     let mut by: BTreeMap<&str, Vec<(u64, u64)>> = BTreeMap::new();
     for line in &returned.lines {
         let Some(name) = line.get("idle").and_then(Value::as_str) else { continue };
@@ -258,14 +258,14 @@ mod tests {
 
     #[test]
     fn a_line_is_read() {
-        let look = Look { policy: 2, seq: 7, cpu: 2, idle: 120, busy: 1, wish: 5, khz: 400_000 };
+        let look = BurstEvent { policy: 2, seq: 7, cpu: 2, idle: 120, busy: 1, wish: 5, khz: 400_000 };
         assert_eq!(parse(LINE), Ok(vec![look]));
         assert!(parse("CPU:1 [LOST 5 EVENTS]").is_err());
     }
 
     #[test]
     fn a_wrong_decision_is_found() {
-        let look = |seq, idle, busy, wish, khz| Look { policy: 2, seq, cpu: 2, idle, busy, wish, khz };
+        let look = |seq, idle, busy, wish, khz| BurstEvent { policy: 2, seq, cpu: 2, idle, busy, wish, khz };
         let mut looks = vec![look(0, 200, 0, 5, 400_000)];
         looks.extend((1..4).map(|seq| look(seq, 0, 1, 5, 0)));
         looks.push(look(4, 0, 1, 0, 2_400_000));

@@ -5,7 +5,7 @@
 
 use crate::files::read;
 use crate::guest::Returned;
-use crate::verdict::Told;
+use crate::verdict::JudgeTold;
 use serde_json::Value;
 use std::path::Path;
 
@@ -51,7 +51,7 @@ fn given() -> Vec<(String, f64)> {
     busy.chain(idle).chain(package).map(|(what, uw)| (what, f64::from(uw) * 1e-6)).collect()
 }
 
-pub(crate) fn judge(_: &Path, returned: &Returned) -> Result<Told, String> {
+pub(crate) fn judge(_: &Path, returned: &Returned) -> Result<JudgeTold, String> {
     let text = read(&returned.folder.join("calibrated.json"))?;
     let found: Value = serde_json::from_str(&text).map_err(|e| format!("calibrated.json: {e}"))?;
     let took = returned.lines.iter().find_map(|l| l.get("took_s")?.as_f64());
@@ -59,7 +59,7 @@ pub(crate) fn judge(_: &Path, returned: &Returned) -> Result<Told, String> {
     if took > LONGEST_S {
         return Err(format!("it took {took:.0} s of the guest's time, {LONGEST_S:.0} are allowed"));
     }
-    let mut told = Told::default();
+    let mut told = JudgeTold::default();
     told.figures.push(format!("{} windows in {took:.0} s of the guest's time", found["windows"]));
     told.checks.push(format!("within {LONGEST_S:.0} s"));
     let mut off = Vec::new();

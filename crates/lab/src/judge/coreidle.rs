@@ -10,7 +10,7 @@
 
 use crate::files::read;
 use crate::guest::Returned;
-use crate::verdict::Told;
+use crate::verdict::JudgeTold;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::path::Path;
@@ -240,7 +240,7 @@ fn spread(mut us: Vec<i64>) -> String {
 
 /// One trace's verdict and figures.
 fn confined(
-    told: &mut Told,
+    told: &mut JudgeTold,
     returned: &Returned,
     name: &str,
     kernel_exempt: bool,
@@ -279,7 +279,7 @@ fn confined(
     Ok(found)
 }
 
-fn storms(told: &mut Told, returned: &Returned) -> Result<(), String> {
+fn storms(told: &mut JudgeTold, returned: &Returned) -> Result<(), String> {
     for line in returned.lines.iter().filter(|l| l.get("storm").is_some()) {
         let get = |key: &str| line.get(key).and_then(Value::as_u64).unwrap_or(0);
         if get("hogs") == 0 || get("least") * 4 < get("most") {
@@ -305,8 +305,8 @@ fn storms(told: &mut Told, returned: &Returned) -> Result<(), String> {
     Ok(())
 }
 
-pub(crate) fn judge_scx(_: &Path, returned: &Returned) -> Result<Told, String> {
-    let mut told = Told::default();
+pub(crate) fn judge_scx(_: &Path, returned: &Returned) -> Result<JudgeTold, String> {
+    let mut told = JudgeTold::default();
     confined(&mut told, returned, "steady", false, 500)?;
     confined(&mut told, returned, "changes", false, 5_000)?;
     let burst = confined(&mut told, returned, "burst", false, 100)?;
@@ -323,8 +323,8 @@ pub(crate) fn judge_scx(_: &Path, returned: &Returned) -> Result<Told, String> {
     Ok(told)
 }
 
-pub(crate) fn judge_cpuset(_: &Path, returned: &Returned) -> Result<Told, String> {
-    let mut told = Told::default();
+pub(crate) fn judge_cpuset(_: &Path, returned: &Returned) -> Result<JudgeTold, String> {
+    let mut told = JudgeTold::default();
     confined(&mut told, returned, "steady", true, 500)?;
     confined(&mut told, returned, "changes", true, 800)?;
     storms(&mut told, returned)?;

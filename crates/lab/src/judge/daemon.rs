@@ -5,18 +5,18 @@
 
 use crate::files::read;
 use crate::guest::Returned;
-use crate::verdict::Told;
+use crate::verdict::JudgeTold;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
 use wattwise_policy::ticks::sample;
 use wattwise_policy::{
     Autonomy, Cadence, CpuSample, DomainInfo, DomainSample, Intent, Khz, Level, Observation, Platform,
-    PowerSource, Scope, Settings, SpeedPolicy, speed,
+    PowerSource, SampleScope, Settings, SpeedPolicy, speed,
 };
 
 #[derive(Deserialize)]
-struct Domain {
+struct WitnessDomain {
     cpus: Vec<u16>,
     khz: Vec<u32>,
     low: u32,
@@ -28,7 +28,7 @@ struct Begun {
     policy: String,
     tick_ns: u64,
     cpus: u16,
-    domains: Vec<Domain>,
+    domains: Vec<WitnessDomain>,
 }
 
 #[derive(Deserialize)]
@@ -44,13 +44,13 @@ struct Decided {
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Line {
+enum WitnessLine {
     Begun(Begun),
     Decided(Decided),
 }
 
 /// The policy itself, fed what the daemon saw.
-struct Replay {
+struct WitnessReplay {
     begun: Begun,
     policy: Box<dyn SpeedPolicy>,
     platform: Platform,
@@ -58,9 +58,9 @@ struct Replay {
     then: Vec<[u64; 3]>,
 }
 
-impl Replay {
-    fn new(begun: Begun) -> Result<Replay, String> {
-        let info = |d: &Domain| DomainInfo {
+impl WitnessReplay {
+    fn new(begun: Begun) -> Result<WitnessReplay, String> {
+        let info = |d: &WitnessDomain| DomainInfo {
             cpus: d.cpus.clone(),
             levels: d.khz.iter().map(|k| Level { khz: Khz(*k), busy_uw: None }).collect(),
             transition_ns: 20_000,
@@ -82,7 +82,7 @@ impl Replay {
         let settings = Settings::parse(found.params, list).map_err(|e| e.to_string())?;
         let policy = (found.build)(&platform, &settings);
         let intent = Intent::neutral(platform.domains.len());
-        Ok(Replay { begun, policy, platform, intent, then: Vec::new() })
+        Ok(WitnessReplay { begun, policy, platform, intent, then: Vec::new() })
     }
 
     /// The speed of each domain after that look.
@@ -106,8 +106,8 @@ impl Replay {
             _ => PowerSource::Unknown,
         };
         let scopes = match (self.policy.cadence(), seen.start) {
-            (Cadence::Tick, false) => (0..self.begun.cpus).map(Scope::Cpu).collect(),
-            _ => vec![Scope::All],
+            (Cadence::Tick, false) => (0..self.begun.cpus).map(SampleScope::Cpu).collect(),
+            _ => vec![SampleScope::All],
         };
         for scope in scopes {
             let obs = Observation {
@@ -136,11 +136,11 @@ fn replayed(text: &str) -> Result<BTreeMap<String, (usize, usize)>, String> {
     for (number, line) in text.lines().enumerate() {
         let line = serde_json::from_str(line).map_err(|e| format!("line {}: {e}", number + 1))?;
         let seen = match line {
-            Line::Begun(begun) => {
-                replay = Some(Replay::new(begun)?);
+            WitnessLine::Begun(begun) => {
+                replay = Some(WitnessReplay::new(begun)?);
                 continue;
             }
-            Line::Decided(seen) => seen,
+            WitnessLine::Decided(seen) => seen,
         };
         let replay = replay.as_mut().ok_or("a decision before any policy")?;
         let expected = replay.decide(&seen);
@@ -158,9 +158,9 @@ fn replayed(text: &str) -> Result<BTreeMap<String, (usize, usize)>, String> {
     Ok(counts)
 }
 
-pub(crate) fn judge(_: &Path, returned: &Returned) -> Result<Told, String> {
+pub(crate) fn judge(_: &Path, returned: &Returned) -> Result<JudgeTold, String> {
     let counts = replayed(&read(&returned.folder.join("decisions.jsonl"))?)?;
-    let mut told = Told::default();
+    let mut told = JudgeTold::default();
     for (policy, least) in [("powerd:load=max", 30), ("burst", 500)] {
         let (decisions, changes) = counts.get(policy).copied().unwrap_or_default();
         if decisions < least || changes < 4 {
@@ -184,14 +184,14 @@ pub(crate) fn judge(_: &Path, returned: &Returned) -> Result<Told, String> {
 const PUT_BACK_MS: u64 = 2000;
 
 /// Under systemd: the guest has checked all but how long it took.
-pub(crate) fn judge_systemd(_: &Path, returned: &Returned) -> Result<Told, String> {
+pub(crate) fn judge_systemd(_: &Path, returned: &Returned) -> Result<JudgeTold, String> {
     let number = |key| returned.lines.iter().filter_map(move |line| line.get(key)?.as_u64());
     let longest = number("took_ms").max().ok_or("no kill was timed")?;
     if longest > PUT_BACK_MS {
         return Err(format!("put back {longest} ms after a kill, at most {PUT_BACK_MS}"));
     }
     let (kills, in_force) = (number("took_ms").count(), number("in_force").sum::<u64>());
-    Ok(Told {
+    Ok(JudgeTold {
         figures: vec![format!(
             "{kills} kills, {in_force} with values in force: put back within {longest} ms"
         )],

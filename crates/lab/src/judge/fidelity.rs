@@ -11,9 +11,9 @@
 
 use crate::files::{read, write};
 use crate::guest::Returned;
-use crate::judge::agreement::{self, Cell, Limits};
+use crate::judge::agreement::{self, AgreementCell, AgreementLimits};
 use crate::machine;
-use crate::verdict::Told;
+use crate::verdict::JudgeTold;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -41,7 +41,7 @@ type Change = (u64, usize, u32);
 
 /// What either side did between the markers.
 #[derive(Debug, Default)]
-struct Side {
+struct FidelitySide {
     /// By domain and level: share of the time.
     shares: Vec<Vec<f64>>,
     /// By domain.
@@ -53,7 +53,7 @@ struct Side {
 }
 
 /// One run under one governor.
-struct Run {
+struct GovernorRun {
     name: String,
     governor: String,
     idle: String,
@@ -62,21 +62,21 @@ struct Run {
 
 /// One line of the table.
 struct Agreement {
-    run: Run,
-    lab: Side,
-    model: Side,
+    run: GovernorRun,
+    lab: FidelitySide,
+    model: FidelitySide,
 }
 
 /// Shares and transitions out of changes; everything is at `first` at the window's start.
-fn side(khz: &[u32], domains: usize, first: u32, changes: &[Change], from: u64, to: u64) -> Side {
-    let mut side = Side {
+fn side(khz: &[u32], domains: usize, first: u32, changes: &[Change], from: u64, to: u64) -> FidelitySide {
+    let mut side = FidelitySide {
         shares: vec![vec![0.0; khz.len()]; domains],
         transitions: vec![0; domains],
         sequence: vec![Vec::new(); domains],
         idle: Vec::new(),
     };
     let mut now: Vec<(u64, u32)> = vec![(from, first); domains];
-    let book = |d: usize, until: u64, (since, speed): (u64, u32), side: &mut Side| {
+    let book = |d: usize, until: u64, (since, speed): (u64, u32), side: &mut FidelitySide| {
         if let Some(level) = khz.iter().position(|&k| k == speed) {
             side.shares[d][level] += until.saturating_sub(since) as f64 / (to - from) as f64;
         }
@@ -309,7 +309,10 @@ fn rested(policy: &mut dyn IdlePolicy, states: &[IdleState]) {
             states,
         };
         let state = policy.select(&query).state;
-        policy.reflect(&IdleOutcome { state, measured_ns: long_ns, by_timer: true, by_tick: false }, states);
+        policy.reflect(
+            &IdleOutcome { state, measured_ns: long_ns, by_timer: true, by_tick: false, poll_ended: false },
+            states,
+        );
     }
 }
 
@@ -372,7 +375,7 @@ struct Recording {
     to: u64,
     /// Interrupts that woke a CPU and brought no task, at their times since the first event.
     interrupts: Vec<Interrupt>,
-    lab: Side,
+    lab: FidelitySide,
 }
 
 fn recorded(root: &Path, folder: &Path, run: &str, cpus: usize) -> Result<Recording, String> {
@@ -389,7 +392,13 @@ fn recorded(root: &Path, folder: &Path, run: &str, cpus: usize) -> Result<Record
     Ok(Recording { machine, khz, text, first, from, to, interrupts, lab })
 }
 
-fn compare(root: &Path, folder: &Path, run: Run, cpus: usize, tick_ns: u64) -> Result<Agreement, String> {
+fn compare(
+    root: &Path,
+    folder: &Path,
+    run: GovernorRun,
+    cpus: usize,
+    tick_ns: u64,
+) -> Result<Agreement, String> {
     let Recording { machine, khz, text, first, from, to, interrupts, lab } =
         recorded(root, folder, &run.name, cpus)?;
     let lowest = khz[khz.len() - 1];
@@ -458,7 +467,7 @@ fn mean_share(row: &Agreement) -> f64 {
     row.lab.shares.iter().zip(&row.model.shares).map(worst).sum::<f64>() / row.lab.shares.len() as f64
 }
 
-fn total(side: &Side) -> u64 {
+fn total(side: &FidelitySide) -> u64 {
     side.transitions.iter().sum()
 }
 
@@ -556,11 +565,11 @@ pub(crate) fn kept(folder: &Path) -> Result<Returned, String> {
     Ok(Returned { lines, folder: folder.to_owned(), seconds: 0.0, accel: "kept" })
 }
 
-fn runs(returned: &Returned) -> Vec<Run> {
+fn runs(returned: &Returned) -> Vec<GovernorRun> {
     let get = |line: &Value, key: &str| line.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
     let lines = returned.lines.iter().filter(|l| l.get("run").is_some());
     lines
-        .map(|l| Run {
+        .map(|l| GovernorRun {
             name: get(l, "run"),
             governor: get(l, "governor"),
             idle: get(l, "idle"),
@@ -594,27 +603,32 @@ fn rows(root: &Path, returned: &Returned, cpus: usize) -> Result<Vec<Agreement>,
 }
 
 /// Four CPUs.
-pub(crate) fn judge_four(root: &Path, returned: &Returned) -> Result<Told, String> {
+pub(crate) fn judge_four(root: &Path, returned: &Returned) -> Result<JudgeTold, String> {
     judged(root, returned, 4, &agreement::FOUR)
 }
 
 /// One CPU under `menu`.
-pub(crate) fn judge_menu(root: &Path, returned: &Returned) -> Result<Told, String> {
+pub(crate) fn judge_menu(root: &Path, returned: &Returned) -> Result<JudgeTold, String> {
     judged(root, returned, 1, &agreement::MENU)
 }
 
 /// One CPU under `ladder`.
-pub(crate) fn judge_ladder(root: &Path, returned: &Returned) -> Result<Told, String> {
+pub(crate) fn judge_ladder(root: &Path, returned: &Returned) -> Result<JudgeTold, String> {
     judged(root, returned, 1, &agreement::LADDER)
 }
 
-fn judged(root: &Path, returned: &Returned, cpus: usize, limits: &Limits) -> Result<Told, String> {
+fn judged(
+    root: &Path,
+    returned: &Returned,
+    cpus: usize,
+    limits: &AgreementLimits,
+) -> Result<JudgeTold, String> {
     agreement::judge(&cells(&rows(root, returned, cpus)?), limits)
 }
 
 /// What is judged of each run.
-fn cells(rows: &[Agreement]) -> Vec<Cell> {
-    let cell = |row: &Agreement| Cell {
+fn cells(rows: &[Agreement]) -> Vec<AgreementCell> {
+    let cell = |row: &Agreement| AgreementCell {
         name: row.run.name.clone(),
         governor: row.run.governor.clone(),
         load: row.run.load.clone(),
@@ -658,7 +672,8 @@ mod tests {
     /// Then one short sleep is no pattern, and the timer decides: 100 ms are the deepest state.
     #[test]
     fn who_has_rested_expects_no_short_sleep() {
-        let state = |us: u64| IdleState { exit_ns: us * 1000, target_ns: us * 3000, enabled: true };
+        let state =
+            |us: u64| IdleState { exit_ns: us * 1000, target_ns: us * 3000, enabled: true, polls: false };
         let states = [state(1), state(50), state(200)];
         let menu = idle::find("menu").expect("a policy");
         let settings = Settings::parse(menu.params, idle_settings("menu")).expect("valid");
@@ -676,7 +691,13 @@ mod tests {
         };
         policy.select(&query);
         policy.reflect(
-            &IdleOutcome { state: 0, measured_ns: 30_000, by_timer: false, by_tick: false },
+            &IdleOutcome {
+                state: 0,
+                measured_ns: 30_000,
+                by_timer: false,
+                by_tick: false,
+                poll_ended: false,
+            },
             &states,
         );
         assert_eq!(policy.select(&query).state, 2);

@@ -13,13 +13,15 @@
 
 use crate::files::read;
 use crate::guest::Returned;
-use crate::verdict::Told;
+use crate::verdict::JudgeTold;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use std::path::Path;
 use wattwise_model::machine::Cpu;
 use wattwise_sim::placement::CpuSet;
-use wattwise_sim::placement::linux::{Chooser, Queues, Rule, Seen, Topology, Wakeup};
+use wattwise_sim::placement::linux::{
+    ChoiceRule, Chooser, CpusSeen, EndedTask, Queues, SchedTopology, Wakeup,
+};
 
 /// CPUs of the guests.
 const CPUS: usize = 4;
@@ -27,18 +29,23 @@ const CPUS: usize = 4;
 const LEAST_AGREEMENT: f64 = 90.0;
 
 /// One socket of two cores with two threads.
-pub(crate) fn judge_threads(_: &Path, returned: &Returned) -> Result<Told, String> {
+pub(crate) fn judge_threads(_: &Path, returned: &Returned) -> Result<JudgeTold, String> {
     judge(returned, &[(0, 0), (0, 0), (1, 0), (1, 0)])
 }
 
 /// Two sockets of two cores.
-pub(crate) fn judge_sockets(_: &Path, returned: &Returned) -> Result<Told, String> {
+pub(crate) fn judge_sockets(_: &Path, returned: &Returned) -> Result<JudgeTold, String> {
     judge(returned, &[(0, 0), (1, 0), (2, 1), (3, 1)])
+}
+
+/// One socket of four cores.
+pub(crate) fn judge_cores(_: &Path, returned: &Returned) -> Result<JudgeTold, String> {
+    judge(returned, &[(0, 0), (1, 0), (2, 0), (3, 0)])
 }
 
 /// What a line of the trace says.
 #[derive(Debug, PartialEq)]
-enum What {
+enum LineKind {
     /// From `prev` to `next`; whether `prev` could go on.
     Switch {
         prev: u32,
@@ -71,10 +78,10 @@ enum What {
 
 /// A line of the trace.
 #[derive(Debug, PartialEq)]
-struct Line {
+struct TraceLine {
     at: u64,
     cpu: usize,
-    what: What,
+    what: LineKind,
 }
 
 /// `key=value`, the last one: a name may hold anything.
@@ -83,7 +90,7 @@ fn last<T: std::str::FromStr>(text: &str, key: &str) -> Option<T> {
     text[at..].split_whitespace().next()?.parse().ok()
 }
 
-fn line(text: &str) -> Option<Line> {
+fn line(text: &str) -> Option<TraceLine> {
     // `comm-PID [CPU] FLAGS SECONDS.MICROSECONDS: EVENT: ARGUMENTS`, where a comm may hold brackets.
     let (head, rest) = [
         "sched_switch: ",
@@ -109,28 +116,28 @@ fn line(text: &str) -> Option<Line> {
         "sched_switch" => {
             let (from, to) = args.split_once(" ==> ")?;
             let runnable = last::<String>(from, "prev_state=")?.starts_with('R');
-            What::Switch { prev: last(from, "prev_pid=")?, runnable, next: last(to, "next_pid=")? }
+            LineKind::Switch { prev: last(from, "prev_pid=")?, runnable, next: last(to, "next_pid=")? }
         }
         "sched_waking" => {
             let by_task = !matches!(flags.as_bytes().get(2), Some(b'h' | b'H' | b's' | b'z' | b'Z'));
-            What::Waking {
+            LineKind::Waking {
                 pid: pid()?,
                 prio: last(args, " prio=")?,
                 prev: last(args, "target_cpu=")?,
                 by_task,
             }
         }
-        "sched_wakeup" => What::Wakeup { pid: pid()?, cpu: last(args, "target_cpu=")? },
-        "sched_wakeup_new" => What::New { pid: pid()?, cpu: last(args, "target_cpu=")? },
-        "sched_migrate_task" => What::Moves { pid: pid()?, to: last(args, "dest_cpu=")? },
-        _ => What::Exits { pid: pid()? },
+        "sched_wakeup" => LineKind::Wakeup { pid: pid()?, cpu: last(args, "target_cpu=")? },
+        "sched_wakeup_new" => LineKind::New { pid: pid()?, cpu: last(args, "target_cpu=")? },
+        "sched_migrate_task" => LineKind::Moves { pid: pid()?, to: last(args, "dest_cpu=")? },
+        _ => LineKind::Exits { pid: pid()? },
     };
-    Some(Line { at: at * 1000, cpu, what })
+    Some(TraceLine { at: at * 1000, cpu, what })
 }
 
 /// What is known of a task.
 #[derive(Clone, Copy, Default)]
-struct Task {
+struct PlacedTask {
     /// Its number for the rules.
     number: u32,
     /// It has left its CPU to sleep.
@@ -144,16 +151,19 @@ struct Task {
 /// The guest as the events leave it.
 struct Guest {
     chooser: Chooser,
-    tasks: HashMap<u32, Task>,
+    tasks: HashMap<u32, PlacedTask>,
     current: [u32; CPUS],
     since: [u64; CPUS],
     busy_ns: [u64; CPUS],
+    /// Of that, what ended tasks ran; and the last of them, if nothing ran there since.
+    ended_ns: [u64; CPUS],
+    ended_last: [Option<EndedTask>; CPUS],
     now: u64,
 }
 
 /// How often something was as the kernel had it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Score {
+struct PlacementScore {
     all: u64,
     ours: u64,
     previous: u64,
@@ -162,10 +172,10 @@ struct Score {
 /// What became of a recording's wake-ups.
 #[derive(Default)]
 struct Scores {
-    wakeups: Score,
-    forks: Score,
+    wakeups: PlacementScore,
+    forks: PlacementScore,
     /// Misses by our rule and by what the kernel chose.
-    misses: BTreeMap<(Rule, &'static str), u64>,
+    misses: BTreeMap<(ChoiceRule, &'static str), u64>,
 }
 
 impl Queues for Guest {
@@ -179,25 +189,33 @@ impl Queues for Guest {
         let running = if self.current[cpu] == 0 { 0 } else { self.now - self.since[cpu] };
         self.busy_ns[cpu] + running
     }
+    fn ended_ns(&self, cpu: usize) -> u64 {
+        self.ended_ns[cpu]
+    }
+    fn ended_last(&self, cpu: usize) -> Option<EndedTask> {
+        self.ended_last[cpu]
+    }
 }
 
 impl Guest {
-    fn new(topology: Topology, now: u64) -> Guest {
+    fn new(topology: SchedTopology, now: u64) -> Guest {
         Guest {
             chooser: Chooser::new(topology),
             tasks: HashMap::new(),
             current: [0; CPUS],
             since: [now; CPUS],
             busy_ns: [0; CPUS],
+            ended_ns: [0; CPUS],
+            ended_last: [None; CPUS],
             now,
         }
     }
 
-    fn task(&mut self, pid: u32) -> &mut Task {
+    fn task(&mut self, pid: u32) -> &mut PlacedTask {
         let number = self.tasks.len() as u32;
         self.tasks.entry(pid).or_insert_with(|| {
             self.chooser.add_task();
-            Task { number, ..Task::default() }
+            PlacedTask { number, ..PlacedTask::default() }
         })
     }
 
@@ -206,14 +224,14 @@ impl Guest {
     }
 
     /// Asks the rules with the CPUs as they are.
-    fn ask<R>(&mut self, ask: impl FnOnce(&mut Chooser, &Seen<'_>) -> R) -> R {
-        let mut chooser = std::mem::replace(&mut self.chooser, Chooser::new(Topology::new(&[], false)));
+    fn ask<R>(&mut self, ask: impl FnOnce(&mut Chooser, &CpusSeen<'_>) -> R) -> R {
+        let mut chooser = std::mem::replace(&mut self.chooser, Chooser::new(SchedTopology::new(&[], false)));
         let idle = CpuSet::of(CPUS, |c| self.is_idle(c));
         let idle_cores = CpuSet::of(CPUS, |c| chooser.topology().core(c).iter().all(|s| idle.contains(s)));
         let allowed = CpuSet::of(CPUS, |_| true);
         let answer = ask(
             &mut chooser,
-            &Seen { idle: &idle, idle_cores: &idle_cores, allowed: &allowed, queues: self },
+            &CpusSeen { idle: &idle, idle_cores: &idle_cores, allowed: &allowed, queues: self },
         );
         self.chooser = chooser;
         answer
@@ -230,6 +248,10 @@ impl Guest {
                 task.on = None;
                 task.sleeps = true;
             }
+            let ended = task.exiting && !runnable;
+            let ran_ns = task.ran_ns;
+            self.ended_last[cpu] = ended.then_some(EndedTask { at: self.now, ran_ns });
+            self.ended_ns[cpu] += if ended { ran_ns } else { 0 };
         }
         self.current[cpu] = next;
         if next != 0 {
@@ -241,7 +263,7 @@ impl Guest {
     }
 
     /// The rules' answer to a wake-up on `from`.
-    fn wake(&mut self, pid: u32, prev: usize, from: usize, by_task: bool) -> (usize, Rule) {
+    fn wake(&mut self, pid: u32, prev: usize, from: usize, by_task: bool) -> (usize, ChoiceRule) {
         let (running, now) = (self.current[from], self.now);
         let waker = (running != 0).then(|| *self.task(running));
         let woken = *self.task(pid);
@@ -285,7 +307,7 @@ impl Free<'_> {
 }
 
 /// Where the kernel's choice lies, as the task sees it.
-fn whereabouts(topology: &Topology, kernel: usize, prev: usize, from: usize) -> &'static str {
+fn whereabouts(topology: &SchedTopology, kernel: usize, prev: usize, from: usize) -> &'static str {
     if kernel == prev {
         "its last CPU"
     } else if kernel == from {
@@ -300,15 +322,15 @@ fn whereabouts(topology: &Topology, kernel: usize, prev: usize, from: usize) -> 
 }
 
 /// Where each waking's task was put: by the place of its line.
-fn chosen(lines: &[Line]) -> HashMap<usize, usize> {
+fn chosen(lines: &[TraceLine]) -> HashMap<usize, usize> {
     let mut waking = HashMap::new();
     let mut chosen = HashMap::new();
     for (i, l) in lines.iter().enumerate() {
         match l.what {
-            What::Waking { pid, .. } => {
+            LineKind::Waking { pid, .. } => {
                 waking.insert(pid, i);
             }
-            What::Wakeup { pid, cpu } => {
+            LineKind::Wakeup { pid, cpu } => {
                 if let Some(at) = waking.remove(&pid) {
                     chosen.insert(at, cpu);
                 }
@@ -320,8 +342,8 @@ fn chosen(lines: &[Line]) -> HashMap<usize, usize> {
 }
 
 /// Holds the rules against a recording.
-fn compare(trace: &str, affinities: &str, topology: &Topology) -> Scores {
-    let mut lines: Vec<Line> = trace.lines().filter_map(line).collect();
+fn compare(trace: &str, affinities: &str, topology: &SchedTopology) -> Scores {
+    let mut lines: Vec<TraceLine> = trace.lines().filter_map(line).collect();
     lines.sort_by_key(|l| l.at);
     let (chosen, free) = (chosen(&lines), Free::read(affinities));
     let mut guest = Guest::new(topology.clone(), lines.first().map_or(0, |l| l.at));
@@ -329,20 +351,20 @@ fn compare(trace: &str, affinities: &str, topology: &Topology) -> Scores {
     for (i, l) in lines.iter().enumerate() {
         guest.now = l.at;
         match l.what {
-            What::Switch { prev, runnable, next } => guest.switch(l.cpu, prev, runnable, next),
-            What::Moves { pid, to } => {
+            LineKind::Switch { prev, runnable, next } => guest.switch(l.cpu, prev, runnable, next),
+            LineKind::Moves { pid, to } => {
                 let task = guest.task(pid);
                 task.on = task.on.map(|_| to);
             }
-            What::Exits { pid } => guest.task(pid).exiting = true,
-            What::New { pid, cpu } => {
-                let ours = guest.ask(|chooser, seen| chooser.fork(l.cpu, seen));
+            LineKind::Exits { pid } => guest.task(pid).exiting = true,
+            LineKind::New { pid, cpu } => {
+                let ours = guest.ask(|chooser, seen| chooser.fork(l.cpu, l.at, seen));
                 if !free.bound.contains(&pid) {
                     scores.forks.count(cpu, ours, l.cpu);
                 }
                 guest.task(pid).on = Some(cpu);
             }
-            What::Waking { pid, prio, prev, by_task } => {
+            LineKind::Waking { pid, prio, prev, by_task } => {
                 let Some(&kernel) = chosen.get(&i) else { continue };
                 if !guest.task(pid).sleeps || prev >= CPUS {
                     continue;
@@ -359,20 +381,20 @@ fn compare(trace: &str, affinities: &str, topology: &Topology) -> Scores {
                 let task = guest.task(pid);
                 (task.on, task.sleeps) = (Some(kernel), false);
             }
-            What::Wakeup { .. } => {}
+            LineKind::Wakeup { .. } => {}
         }
     }
     scores
 }
 
-impl Score {
+impl PlacementScore {
     fn count(&mut self, kernel: usize, ours: usize, previous: usize) {
         self.all += 1;
         self.ours += u64::from(kernel == ours);
         self.previous += u64::from(kernel == previous);
     }
 
-    fn add(&mut self, other: Score) {
+    fn add(&mut self, other: PlacementScore) {
         self.all += other.all;
         self.ours += other.ours;
         self.previous += other.previous;
@@ -383,16 +405,16 @@ impl Score {
     }
 }
 
-fn judge(returned: &Returned, places: &[(u16, u16)]) -> Result<Told, String> {
+fn judge(returned: &Returned, places: &[(u16, u16)]) -> Result<JudgeTold, String> {
     let cpu = |&(core, package): &(u16, u16)| Cpu { core, package, llc: package, domain: 0, kind: 0 };
     let cpus: Vec<Cpu> = places.iter().map(cpu).collect();
     // QEMU's sockets share one memory.
-    let topology = Topology::new(&cpus, false);
-    let mut told = Told::default();
-    let (mut wakeups, mut forks) = (Score::default(), Score::default());
-    let mut misses: BTreeMap<(Rule, &'static str), u64> = BTreeMap::new();
+    let topology = SchedTopology::new(&cpus, false);
+    let mut told = JudgeTold::default();
+    let (mut wakeups, mut forks) = (PlacementScore::default(), PlacementScore::default());
+    let mut misses: BTreeMap<(ChoiceRule, &'static str), u64> = BTreeMap::new();
     told.figures.push("load        wake-ups  as linux  last CPU     forks  as linux  parent's CPU".into());
-    let mut row = |name: &str, w: Score, f: Score| {
+    let mut row = |name: &str, w: PlacementScore, f: PlacementScore| {
         let mut text = String::new();
         let _ = write!(
             text,
@@ -453,13 +475,13 @@ mod tests {
 
     #[test]
     fn lines_are_taken_apart() {
-        let lines: Vec<Line> = TRACE.lines().filter_map(line).collect();
+        let lines: Vec<TraceLine> = TRACE.lines().filter_map(line).collect();
         assert_eq!(lines.len(), 8);
-        let waking = What::Waking { pid: 50, prio: 120, prev: 1, by_task: true };
-        assert_eq!(lines[3], Line { at: 10_000_400_000, cpu: 0, what: waking });
-        assert_eq!(lines[1].what, What::Switch { prev: 50, runnable: false, next: 0 });
-        assert_eq!(lines[6].what, What::Waking { pid: 51, prio: 120, prev: 0, by_task: false });
-        assert_eq!(lines[7].what, What::New { pid: 52, cpu: 2 });
+        let waking = LineKind::Waking { pid: 50, prio: 120, prev: 1, by_task: true };
+        assert_eq!(lines[3], TraceLine { at: 10_000_400_000, cpu: 0, what: waking });
+        assert_eq!(lines[1].what, LineKind::Switch { prev: 50, runnable: false, next: 0 });
+        assert_eq!(lines[6].what, LineKind::Waking { pid: 51, prio: 120, prev: 0, by_task: false });
+        assert_eq!(lines[7].what, LineKind::New { pid: 52, cpu: 2 });
         assert_eq!(chosen(&lines), HashMap::from([(3, 1)]));
     }
 
@@ -467,10 +489,10 @@ mod tests {
     fn a_wake_up_is_held_against_the_rule() {
         let cpus = [(0, 0), (0, 0), (1, 0), (1, 0)];
         let cpu = |(core, llc)| Cpu { core, package: 0, llc, domain: 0, kind: 0 };
-        let topology = Topology::new(&cpus.map(cpu), false);
+        let topology = SchedTopology::new(&cpus.map(cpu), false);
         let right = compare(TRACE, "50 f u a\n51 f u b\n", &topology);
-        assert_eq!(right.wakeups, Score { all: 1, ours: 1, previous: 1 });
-        assert_eq!(right.forks, Score { all: 1, ours: 1, previous: 0 });
+        assert_eq!(right.wakeups, PlacementScore { all: 1, ours: 1, previous: 1 });
+        assert_eq!(right.forks, PlacementScore { all: 1, ours: 1, previous: 0 });
         let wrong = compare(
             &TRACE.replace(
                 "pid=50 prio=120 target_cpu=001\n          <idle>",
@@ -479,9 +501,9 @@ mod tests {
             "",
             &topology,
         );
-        assert_eq!(wrong.wakeups, Score { all: 1, ours: 0, previous: 0 });
-        assert_eq!(wrong.misses, BTreeMap::from([((Rule::Previous, "another CPU"), 1)]));
+        assert_eq!(wrong.wakeups, PlacementScore { all: 1, ours: 0, previous: 0 });
+        assert_eq!(wrong.misses, BTreeMap::from([((ChoiceRule::Previous, "another CPU"), 1)]));
         // A task that may not run everywhere is no wake-up to judge.
-        assert_eq!(compare(TRACE, "50 2 u a\n", &topology).wakeups, Score::default());
+        assert_eq!(compare(TRACE, "50 2 u a\n", &topology).wakeups, PlacementScore::default());
     }
 }

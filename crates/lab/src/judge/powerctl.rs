@@ -6,7 +6,7 @@
 
 use crate::files::read;
 use crate::guest::Returned;
-use crate::verdict::Told;
+use crate::verdict::JudgeTold;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::path::Path;
@@ -128,8 +128,8 @@ fn middle(mut values: Vec<f64>) -> Option<f64> {
     values.get(values.len() / 2).copied()
 }
 
-pub(crate) fn judge(_: &Path, returned: &Returned) -> Result<Told, String> {
-    let mut told = Told::default();
+pub(crate) fn judge(_: &Path, returned: &Returned) -> Result<JudgeTold, String> {
+    let mut told = JudgeTold::default();
     let caps = returned.lines.iter().find_map(|l| l.get("caps")).ok_or("no capabilities")?;
     let default = caps.get("khz").and_then(|k| k.get(1)).and_then(Value::as_u64).unwrap_or(0);
     let mut profiles = HashMap::new();
@@ -165,8 +165,8 @@ pub(crate) fn judge(_: &Path, returned: &Returned) -> Result<Told, String> {
 }
 
 /// The hook's cost and the request's latency.
-pub(crate) fn judge_cost(_: &Path, returned: &Returned) -> Result<Told, String> {
-    let mut told = Told::default();
+pub(crate) fn judge_cost(_: &Path, returned: &Returned) -> Result<JudgeTold, String> {
+    let mut told = JudgeTold::default();
     // The least: what the kernel does beside it, some of it long after boot, only adds.
     let trips = |kind: &str| {
         let lines = returned.lines.iter().filter(|l| l.get("pingpong").and_then(Value::as_str) == Some(kind));

@@ -7,10 +7,10 @@
 
 use crate::files::read;
 use crate::guest::Returned;
-use crate::verdict::Told;
+use crate::verdict::JudgeTold;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use wattwise_hw::rules::{self, View};
+use wattwise_hw::rules::{self, AttributeView};
 
 /// Differences of one attribute that are told.
 const TOLD: usize = 12;
@@ -18,7 +18,7 @@ const TOLD: usize = 12;
 /// A machine's attributes, as the guest read them; nothing of those that it could not read.
 struct Dump(BTreeMap<String, Option<String>>);
 
-impl View for Dump {
+impl AttributeView for Dump {
     fn text(&self, path: &str) -> Option<String> {
         Some(self.0.get(path)?.as_ref()?.trim().to_owned())
     }
@@ -40,9 +40,9 @@ struct Tried {
     reads: String,
 }
 
-pub(crate) fn judge(_: &Path, returned: &Returned) -> Result<Told, String> {
+pub(crate) fn judge(_: &Path, returned: &Returned) -> Result<JudgeTold, String> {
     let states = returned.lines.iter().filter_map(|l| l.get("state")?.as_str());
-    let mut told = Told::default();
+    let mut told = JudgeTold::default();
     let mut all = Tally::default();
     for state in states {
         let file = |kind: &str| read(&returned.folder.join(format!("{state}.{kind}")));

@@ -6,7 +6,7 @@
 
 use crate::guest::Returned;
 use crate::machine;
-use crate::verdict::Told;
+use crate::verdict::JudgeTold;
 use serde_json::Value;
 use std::path::Path;
 use wattwise_figure::mean_sd;
@@ -27,8 +27,8 @@ const CASES: &[(&str, &str, Option<&str>)] = &[
     ("powerd-printed", "powerd-2010", Some("powerd")),
 ];
 
-pub(crate) fn judge(root: &Path, returned: &Returned) -> Result<Told, String> {
-    let mut told = Told::default();
+pub(crate) fn judge(root: &Path, returned: &Returned) -> Result<JudgeTold, String> {
+    let mut told = JudgeTold::default();
     let mut lab = Vec::new();
     for &(name, policy, row) in CASES {
         let of = |l: &Value| {

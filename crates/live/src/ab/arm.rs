@@ -1,11 +1,11 @@
 //! Arms on the live machine: settings held, the command run, the window waited out, everything written down.
 
-use crate::ab::conduct::{Bench, Place, Progress, Trial};
-use crate::ab::log::{Header, Line, Of, Run, Writer};
-use crate::ab::warmth::{Look, Warmth};
+use crate::ab::conduct::{Bench, ExperimentProgress, Place, Trial};
+use crate::ab::log::{AbLogWriter, Header, Line, Of, Run};
+use crate::ab::warmth::{Warmth, WarmthLook};
 use crate::run::Measured;
 use crate::run::child;
-use crate::run::child::{Job, Signals};
+use crate::run::child::{CommandJob, Signals};
 use crate::run::observe::Observer;
 use regex_lite::Regex;
 use std::path::Path;
@@ -24,18 +24,18 @@ pub struct Arm {
     /// Held while it runs and while its window lasts.
     pub wishes: Wishes,
     /// The command.
-    pub job: Job,
+    pub job: CommandJob,
 }
 
 /// The live machine as [`Bench`].
-pub struct Live<'r> {
+pub struct LiveBench<'r> {
     root: &'r dyn Root,
     journal: &'r Path,
     header: &'r Header,
     arms: Vec<Arm>,
     observer: Observer<'r>,
     signals: &'r Signals,
-    file: Writer,
+    file: AbLogWriter,
     metric: Option<Regex>,
     cpus: usize,
     window_s: Option<f64>,
@@ -45,10 +45,10 @@ pub struct Live<'r> {
     broken: Option<String>,
     /// The exit code of an experiment that failed.
     code: u8,
-    tell: Box<dyn FnMut(&Progress) + 'r>,
+    tell: Box<dyn FnMut(&ExperimentProgress) + 'r>,
 }
 
-/// What [`Live`] is made of.
+/// What [`LiveBench`] is made of.
 pub struct Parts<'r> {
     /// The machine.
     pub root: &'r dyn Root,
@@ -63,21 +63,21 @@ pub struct Parts<'r> {
     /// Ends the experiment in good order.
     pub signals: &'r Signals,
     /// Where everything is written.
-    pub file: Writer,
+    pub file: AbLogWriter,
     /// The window, where it is known.
     pub window_s: Option<f64>,
     /// Finds the command's figure.
     pub metric: Option<Regex>,
     /// Told how far it has come.
-    pub tell: Box<dyn FnMut(&Progress) + 'r>,
+    pub tell: Box<dyn FnMut(&ExperimentProgress) + 'r>,
 }
 
-impl<'r> Live<'r> {
+impl<'r> LiveBench<'r> {
     /// Ready for its first run.
-    pub fn new(parts: Parts<'r>) -> Live<'r> {
+    pub fn new(parts: Parts<'r>) -> LiveBench<'r> {
         let Parts { root, journal, header, arms, observer, signals, file, window_s, metric, tell } = parts;
         let cpus = wattwise_hw::cpus::topology::Topology::read(root).online.iter().count().max(1);
-        Live {
+        LiveBench {
             root,
             journal,
             header,
@@ -102,7 +102,7 @@ impl<'r> Live<'r> {
     }
 
     /// The file, for what comes after the last run.
-    pub fn into_file(self) -> Writer {
+    pub fn into_file(self) -> AbLogWriter {
         self.file
     }
 
@@ -156,9 +156,9 @@ impl<'r> Live<'r> {
             let now = self.observer.celsius()?;
             match warmth.look(now, start.elapsed().as_secs_f64()) {
                 _ if self.signals.caught().is_some() => return None,
-                Look::There => return None,
-                Look::Wait => self.signals.sleep(Duration::from_millis(500)),
-                Look::NoNearer(off) => {
+                WarmthLook::There => return None,
+                WarmthLook::Wait => self.signals.sleep(Duration::from_millis(500)),
+                WarmthLook::NoNearer(off) => {
                     self.celsius = Some(now);
                     return Some(format!(
                         "it began {} °C off the first run's {wanted:.1} °C, and came no nearer; those after it are held against {now:.1} °C",
@@ -251,7 +251,7 @@ impl<'r> Live<'r> {
     }
 }
 
-impl Bench for Live<'_> {
+impl Bench for LiveBench<'_> {
     fn run(&mut self, arm: usize, place: Place) -> Result<Trial, String> {
         let begun = Instant::now();
         let run = self.carry_out(arm, place);
@@ -271,7 +271,7 @@ impl Bench for Live<'_> {
         self.broken.clone().or_else(|| self.signals.reason())
     }
 
-    fn progress(&mut self, progress: &Progress) {
+    fn progress(&mut self, progress: &ExperimentProgress) {
         (self.tell)(progress);
     }
 }

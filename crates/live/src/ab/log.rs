@@ -143,7 +143,7 @@ pub enum Line {
 
 /// A file as read.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Read {
+pub struct AbRead {
     /// The plan.
     pub header: Header,
     /// Idle power, W.
@@ -158,7 +158,7 @@ pub struct Read {
     pub whole: u64,
 }
 
-impl Read {
+impl AbRead {
     /// What is done of the plan. A block that was not finished is not: its runs are made again.
     pub fn done(&self) -> Done {
         let warm_up = self.runs.iter().filter(|r| r.place.warm_up).count();
@@ -181,7 +181,7 @@ impl Read {
 }
 
 /// Reads a file.
-pub fn read(path: &Path) -> Result<Read, String> {
+pub fn read(path: &Path) -> Result<AbRead, String> {
     let at = path.display();
     let text =
         std::fs::read(path).map_err(|e| format!("{at}: {e}; expected a file made by 'wattwise ab'"))?;
@@ -192,7 +192,7 @@ pub fn read(path: &Path) -> Result<Read, String> {
 const USED: &[&str] = &["command", "policy", "metric", "watts_of", "root"];
 
 /// Reads the lines of a file.
-pub fn parse(text: &[u8]) -> Result<Read, String> {
+pub fn parse(text: &[u8]) -> Result<AbRead, String> {
     let mut header: Option<Header> = None;
     let (mut floor_w, mut window_s, mut runs, mut end) = (None, None, Vec::new(), None);
     let whole = lines::parse(text, (SCHEMA, "wattwise ab"), USED, |number, line| {
@@ -218,21 +218,21 @@ pub fn parse(text: &[u8]) -> Result<Read, String> {
         Ok(())
     })?;
     let header = header.ok_or("holds no line; expected a file made by 'wattwise ab'")?;
-    Ok(Read { header, floor_w, window_s, runs, end, whole })
+    Ok(AbRead { header, floor_w, window_s, runs, end, whole })
 }
 
 /// A file being written.
-pub struct Writer(Lines);
+pub struct AbLogWriter(Lines);
 
-impl Writer {
+impl AbLogWriter {
     /// A new file; one that is there already is left alone.
-    pub fn create(path: &Path, header: &Header) -> Result<Writer, String> {
-        Lines::create(path, &Line::Header(Box::new(header.clone()))).map(Writer)
+    pub fn create(path: &Path, header: &Header) -> Result<AbLogWriter, String> {
+        Lines::create(path, &Line::Header(Box::new(header.clone()))).map(AbLogWriter)
     }
 
     /// Goes on with a file, after its last whole line.
-    pub fn resume(path: &Path, read: &Read) -> Result<Writer, String> {
-        Lines::resume(path, read.whole, &Line::Resumed).map(Writer)
+    pub fn resume(path: &Path, read: &AbRead) -> Result<AbLogWriter, String> {
+        Lines::resume(path, read.whole, &Line::Resumed).map(AbLogWriter)
     }
 
     /// Adds a line, whole or not at all.
@@ -241,7 +241,7 @@ impl Writer {
     }
 
     /// All that was written, read again.
-    pub fn read(&self) -> Result<Read, String> {
+    pub fn read(&self) -> Result<AbRead, String> {
         self.0.read(parse)
     }
 }

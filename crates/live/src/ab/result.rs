@@ -1,7 +1,7 @@
 //! What an experiment's file says, judged: the same from a run just ended and from a file of last year.
 
 use crate::ab::conduct::End;
-use crate::ab::log::{ArmText, Of, Read, Run};
+use crate::ab::log::{AbRead, ArmText, Of, Run};
 use serde::{Deserialize, Serialize};
 use wattwise_figure::mean_sd;
 use wattwise_figure::verdict::{Aim, Answer, Verdict, judge, quantile, words};
@@ -139,7 +139,7 @@ const QUANTITIES: &[(&str, &str, Of, Of1)] = &[
 ];
 
 /// Judges what a file holds.
-pub fn of(read: &Read) -> Judgement {
+pub fn of(read: &AbRead) -> Judgement {
     let h = &read.header;
     let counted = read.counted();
     let done = read.done();
@@ -175,7 +175,7 @@ pub fn of(read: &Read) -> Judgement {
 }
 
 /// One arm against the first; what was asked for comes first.
-fn compared(read: &Read, arm: usize, aim: &Aim) -> Comparison {
+fn compared(read: &AbRead, arm: usize, aim: &Aim) -> Comparison {
     let h = &read.header;
     let asked = QUANTITIES.iter().filter(|q| q.2 == h.of).take(1);
     let rest = QUANTITIES.iter().filter(|q| q.2 != h.of || q.0.starts_with("energy "));
@@ -226,7 +226,7 @@ pub fn smallest(aim: &Aim, spread: f64, pairs: usize) -> f64 {
     (half * (1.0 + more)).exp_m1()
 }
 
-fn notes(read: &Read, r: &Judgement) -> Vec<String> {
+fn notes(read: &AbRead, r: &Judgement) -> Vec<String> {
     let mut notes = Vec::new();
     match &read.end {
         None => notes.push(

@@ -22,7 +22,7 @@ pub(super) struct Warmth {
 
 /// What a look says.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Look {
+pub(super) enum WarmthLook {
     /// The run begins.
     There,
     /// Not yet.
@@ -38,17 +38,17 @@ impl Warmth {
     }
 
     /// A look at `celsius`, `at_s` seconds after the wait began.
-    pub(super) fn look(&mut self, celsius: f64, at_s: f64) -> Look {
+    pub(super) fn look(&mut self, celsius: f64, at_s: f64) -> WarmthLook {
         let off = celsius - self.wanted_c;
         if off.abs() <= self.within_c {
-            return Look::There;
+            return WarmthLook::There;
         }
         if off.abs() < self.nearest.0 - NEARER_C {
             self.nearest = (off.abs(), at_s);
         }
         match at_s > LONGEST_S || at_s - self.nearest.1 > STEADY_S {
-            true => Look::NoNearer(off),
-            false => Look::Wait,
+            true => WarmthLook::NoNearer(off),
+            false => WarmthLook::Wait,
         }
     }
 }
@@ -58,26 +58,29 @@ mod tests {
     use super::*;
 
     /// Looks each half second at a temperature that changes with time: the last look, and when.
-    fn waited(wanted_c: f64, celsius: impl Fn(f64) -> f64) -> (Look, f64) {
+    fn waited(wanted_c: f64, celsius: impl Fn(f64) -> f64) -> (WarmthLook, f64) {
         let mut warmth = Warmth::wait_for(wanted_c, 1.0);
         let looks = (0..).map(|n| f64::from(n) * 0.5).map(|at_s| (warmth.look(celsius(at_s), at_s), at_s));
-        looks.into_iter().find(|(look, _)| *look != Look::Wait).expect("it ends")
+        looks.into_iter().find(|(look, _)| *look != WarmthLook::Wait).expect("it ends")
     }
 
     #[test]
     fn a_warm_machine_is_waited_for_and_a_steady_one_is_not() {
         // Newton's law, from 60 down to 40 within 100 s; the run may begin at 46.
         let (look, at_s) = waited(45.0, |s| 40.0 + 20.0 * (-s / 100.0_f64).exp());
-        assert_eq!(look, Look::There);
+        assert_eq!(look, WarmthLook::There);
         assert!((at_s - 100.0 * (20.0_f64 / 6.0).ln()).abs() <= 0.5, "{at_s}");
         // Colder than the first run, or a room that has become warmer.
         for (steady, off) in [(33.2, -2.8), (39.0, 3.0)] {
             let (look, at_s) = waited(36.0, |_| steady);
-            assert!(matches!(look, Look::NoNearer(o) if (o - off).abs() < 1e-9), "{look:?}");
+            assert!(matches!(look, WarmthLook::NoNearer(o) if (o - off).abs() < 1e-9), "{look:?}");
             assert!((60.0..=61.0).contains(&at_s), "{at_s}");
         }
         // It goes on cooling, too slowly, by a sensor of whole degrees.
         let (look, at_s) = waited(30.0, |s| (50.0 - s / 30.0).round());
-        assert!(matches!(look, Look::NoNearer(_)) && (300.0..=301.0).contains(&at_s), "{look:?} {at_s}");
+        assert!(
+            matches!(look, WarmthLook::NoNearer(_)) && (300.0..=301.0).contains(&at_s),
+            "{look:?} {at_s}"
+        );
     }
 }

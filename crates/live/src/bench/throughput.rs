@@ -20,6 +20,12 @@ pub struct Trial {
     pub joules: Option<f64>,
     /// From start to end, s.
     pub wall_s: f64,
+    /// What else it printed, in the order of the result's names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub printed: Vec<Option<f64>>,
+    /// Share of the time for which the command's other end was let run, where the speed is emulated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ran: Option<f64>,
 }
 
 /// All runs at one speed.
@@ -36,6 +42,9 @@ pub struct Level {
     pub cpu_percent: Option<f64>,
     /// Mean energy of a run, J.
     pub joules: Option<f64>,
+    /// Of what else it printed, in the order of the result's names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub printed: Vec<Option<Spread>>,
 }
 
 /// The experiment.
@@ -58,6 +67,15 @@ pub struct Throughput {
     pub levels: Vec<Level>,
     /// Index of the knee among the levels.
     pub knee: Option<usize>,
+    /// What else the command prints, by its own names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub printed: Vec<String>,
+    /// What lies between the command and its other end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<String>,
+    /// How speeds came about that the processor does not have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub emulated: Option<String>,
 }
 
 impl Level {
@@ -67,8 +85,13 @@ impl Level {
             let all: Option<Vec<f64>> = trials.iter().map(f).collect();
             all.filter(|a| !a.is_empty()).map(|a| a.iter().sum::<f64>() / a.len() as f64)
         };
+        let columns = trials.iter().map(|t| t.printed.len()).max().unwrap_or(0);
+        let column = |at: usize| -> Option<Spread> {
+            Spread::of(&trials.iter().filter_map(|t| *t.printed.get(at)?).collect::<Vec<_>>())
+        };
         Level {
             khz,
+            printed: (0..columns).map(column).collect(),
             figure: Spread::of(&trials.iter().map(|t| t.figure).collect::<Vec<_>>()),
             cpu_percent: mean(|t| t.cpu_percent),
             joules: mean(|t| t.joules),
@@ -102,8 +125,14 @@ mod tests {
     use super::*;
 
     fn level(khz: u64, figures: &[f64]) -> Level {
-        let trial =
-            |figure: &f64| Trial { figure: *figure, cpu_percent: Some(50.0), joules: None, wall_s: 1.0 };
+        let trial = |figure: &f64| Trial {
+            figure: *figure,
+            cpu_percent: Some(50.0),
+            joules: None,
+            wall_s: 1.0,
+            printed: Vec::new(),
+            ran: None,
+        };
         Level::of(Some(khz), figures.iter().map(trial).collect())
     }
 

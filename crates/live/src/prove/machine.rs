@@ -3,17 +3,17 @@
 use crate::ab::conduct::{End, order};
 use crate::lines::Lines;
 use crate::prove::block::{Block, Reason, by_scope};
-use crate::prove::log::{Header, Line, Read};
-use crate::prove::probe::{EVERY, Watch, response};
+use crate::prove::log::{Header, Line, ProofRead};
+use crate::prove::probe::{EVERY, ProbeWatch, response};
 use crate::run::observe::Observer;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use wattwise_child::Signals;
-use wattwise_control::hold::{Held, Wishes, hold};
+use wattwise_control::hold::{HeldSettings, Wishes, hold};
 use wattwise_hw::clock::{Moment, now};
 use wattwise_hw::root::{Root, text};
 use wattwise_hw::states::cpufreq::folders;
-use wattwise_hw::states::supply::{Source, supply};
+use wattwise_hw::states::supply::{SupplySource, supply};
 use wattwise_meter::battery::Gauge;
 
 /// A policy that is refused so often in a row is not put in force here at all.
@@ -49,7 +49,7 @@ pub struct Parts<'r> {
 /// Carries a plan out on the live machine.
 pub struct Prover<'r> {
     parts: Parts<'r>,
-    watch: Watch<'r>,
+    watch: ProbeWatch<'r>,
     blocks: Vec<Block>,
     refused: usize,
 }
@@ -57,22 +57,22 @@ pub struct Prover<'r> {
 /// What must not change within a pair.
 struct Since {
     at: Moment,
-    source: Source,
+    source: SupplySource,
 }
 
 impl<'r> Prover<'r> {
     /// Ready for its first block.
     pub fn new(parts: Parts<'r>) -> Prover<'r> {
-        Prover { watch: Watch::open(parts.root), parts, blocks: Vec::new(), refused: 0 }
+        Prover { watch: ProbeWatch::open(parts.root), parts, blocks: Vec::new(), refused: 0 }
     }
 
     /// Goes on after what is done, to the end of the plan or until a signal.
     ///
     /// # Errors
     /// The log cannot be written; a policy is refused ten times in a row, or cannot be undone.
-    pub fn conduct(&mut self, done: Option<&Read>) -> Result<End, String> {
+    pub fn conduct(&mut self, done: Option<&ProofRead>) -> Result<End, String> {
         self.blocks = done.map(|read| read.blocks.clone()).unwrap_or_default();
-        let first = done.map_or(0, Read::next_pair);
+        let first = done.map_or(0, ProofRead::next_pair);
         for pair in first..self.parts.header.pairs() {
             let since = Since { at: now(), source: supply(self.parts.root).source };
             for arm in order(&self.parts.header.plan, pair) {
@@ -189,8 +189,8 @@ impl<'r> Prover<'r> {
             return None;
         }
         let mut scopes = by_scope(&observed.domains);
-        if let Some((watts, ..)) = gauge.and_then(|g| g.result().ok()) {
-            scopes.push(("battery".to_owned(), watts * observed.window_s));
+        if let Some(drawn) = gauge.and_then(|g| g.result().ok()) {
+            scopes.push(("battery".to_owned(), drawn.mean_w * observed.window_s));
         }
         let block = Block {
             pair: 0,
@@ -240,7 +240,7 @@ impl<'r> Prover<'r> {
 }
 
 /// Puts back what was held; whether another program had changed it.
-fn undone(held: Option<&mut Held<'_>>, name: &str) -> Result<bool, String> {
+fn undone(held: Option<&mut HeldSettings<'_>>, name: &str) -> Result<bool, String> {
     let Some(held) = held else { return Ok(false) };
     let restored = held.undo();
     match restored.failed.is_empty() {

@@ -2,4 +2,4 @@
 //! of its own, which holds each policy for its block.
 
 pub mod machine;
-pub use wattwise_proof::{block, guards, hours, judge, log, probe, result, say};
+pub use wattwise_proof::{block, conclude, guards, hours, judge, log, probe, result, say};

@@ -10,25 +10,27 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 pub use wattwise_child::Signals;
-use wattwise_child::{Running, StartError, timespec};
-use wattwise_control::powerctl::{Powerctl, PowerctlError, Profile};
+use wattwise_child::{RunningCommand, StartError, timespec};
+use wattwise_control::powerctl::{Powerctl, PowerctlError, WantedProfile};
 
 /// What to run.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Job {
+pub struct CommandJob {
     /// Program and arguments.
     pub command: Vec<String>,
     /// Whether its output is taken instead of shown.
     pub capture: bool,
     /// What each of its threads runs at, by the powerctl module.
-    pub profile: Option<Profile>,
+    pub profile: Option<WantedProfile>,
     /// Whether what it leaves running is ended with it: the next run is to have the machine for itself.
     pub leave_nothing: bool,
+    /// Whether it is killed when the thread that runs it ends, by whatever signal.
+    pub dies_with_us: bool,
 }
 
 /// A command that has ended.
 #[derive(Debug, Clone)]
-pub struct Ended {
+pub struct EndedCommand {
     /// How.
     pub status: ExitStatus,
     /// From its start to its end, s.
@@ -49,7 +51,7 @@ pub struct Ended {
     pub speeds_withdrawn: bool,
 }
 
-impl Ended {
+impl EndedCommand {
     /// The exit code as a shell gives it: 128 + the number of the signal that ended it.
     pub fn code(&self) -> u8 {
         wattwise_child::exit_code(self.status)
@@ -68,7 +70,7 @@ impl Ended {
 
 /// Why a command could not be run.
 #[derive(Debug, thiserror::Error)]
-pub enum RunError {
+pub enum CommandError {
     /// Nothing was asked for.
     #[error("no command; expected one after --")]
     Nothing,
@@ -88,14 +90,14 @@ pub enum RunError {
     },
 }
 
-impl RunError {
+impl CommandError {
     /// The exit code that says so: a shell's where the command does not start.
     pub fn code(&self) -> u8 {
         match self {
-            RunError::Nothing => 2,
-            RunError::Profile(_) => 3,
-            RunError::Start(e) => e.code(),
-            RunError::Wait { .. } => 1,
+            CommandError::Nothing => 2,
+            CommandError::Profile(_) => 3,
+            CommandError::Start(e) => e.code(),
+            CommandError::Wait { .. } => 1,
         }
     }
 }
@@ -103,14 +105,14 @@ impl RunError {
 /// Runs a command to its end. `beat` is called every `pace` while it runs. Signals that reach us are passed on to it
 /// and all that it started.
 pub fn run(
-    job: &Job,
+    job: &CommandJob,
     signals: &Signals,
     pace: Option<Duration>,
     beat: &mut dyn FnMut(),
-) -> Result<Ended, RunError> {
-    let (program, arguments) = job.command.split_first().ok_or(RunError::Nothing)?;
+) -> Result<EndedCommand, CommandError> {
+    let (program, arguments) = job.command.split_first().ok_or(CommandError::Nothing)?;
     let start_error = |error: io::Error| StartError { program: program.clone(), error };
-    let wait_error = |error: io::Error| RunError::Wait { program: program.clone(), error };
+    let wait_error = |error: io::Error| CommandError::Wait { program: program.clone(), error };
     let mut command = Command::new(program);
     command.args(arguments);
     let mut output = None;
@@ -123,15 +125,18 @@ pub fn run(
     // A child begins with its parent's profile: ours, while it is started.
     let device = job.profile.is_some().then(Powerctl::open).transpose()?;
     let inherited = match (&device, &job.profile) {
-        (Some(device), Some(profile)) => Some(device.set(&Profile { inherit: true, ..*profile })?),
+        (Some(device), Some(profile)) => Some(device.set(&WantedProfile { inherit: true, ..*profile })?),
         _ => None,
     };
     let withdrawals = |d: &Powerctl| d.capabilities().map_or(0, |c| c.withdrawals);
     let speeds = job.profile.is_some_and(|p| p.khz.is_some() || p.hwp.is_some() || p.epp.is_some());
     let watched = device.as_ref().filter(|_| speeds);
     let before = watched.map(withdrawals);
+    if job.dies_with_us {
+        crate::bench::link::dies_with_us(&mut command);
+    }
     let start = Instant::now();
-    let child = Running::start(&mut command, !job.capture)?;
+    let child = RunningCommand::start(&mut command, !job.capture)?;
     drop(inherited);
     // The command holds the other ends of the pipe, and must not be outlived by ours.
     drop(command);
@@ -169,7 +174,7 @@ pub fn run(
     }
     let (status, usage) = child.reap().map_err(wait_error)?;
     let seconds = |t: libc::timeval| t.tv_sec as f64 + t.tv_usec as f64 / 1e6;
-    Ok(Ended {
+    Ok(EndedCommand {
         status,
         wall_s,
         user_s: seconds(usage.ru_utime),
@@ -205,11 +210,15 @@ fn take(output: &mut io::PipeReader, text: &mut Vec<u8>) -> bool {
 mod tests {
     use super::*;
 
-    fn job(script: &str, capture: bool) -> Job {
-        Job { command: ["sh", "-c", script].map(str::to_owned).to_vec(), capture, ..Job::default() }
+    fn job(script: &str, capture: bool) -> CommandJob {
+        CommandJob {
+            command: ["sh", "-c", script].map(str::to_owned).to_vec(),
+            capture,
+            ..CommandJob::default()
+        }
     }
 
-    fn ran(script: &str, capture: bool) -> Ended {
+    fn ran(script: &str, capture: bool) -> EndedCommand {
         let signals = Signals::catch().expect("signals");
         run(&job(script, capture), &signals, None, &mut || {}).expect("runs")
     }
@@ -256,7 +265,7 @@ mod tests {
     #[test]
     fn what_cannot_start_says_so() {
         let signals = Signals::catch().expect("signals");
-        let job = Job { command: vec!["/no/such/program".to_owned()], ..Job::default() };
+        let job = CommandJob { command: vec!["/no/such/program".to_owned()], ..CommandJob::default() };
         let error = run(&job, &signals, None, &mut || {}).expect_err("cannot start");
         assert!(error.to_string().starts_with("/no/such/program: No such file"), "{error}");
     }

@@ -5,7 +5,7 @@ pub mod observe;
 pub mod preset;
 pub mod priced;
 
-use crate::run::child::{Ended, Job, RunError, Signals};
+use crate::run::child::{CommandError, CommandJob, EndedCommand, Signals};
 use crate::run::observe::{Observed, Observer};
 use serde::{Deserialize, Serialize};
 
@@ -45,7 +45,7 @@ impl Measured {
         self.machine.joules.map(|j| j / self.machine.window_s)
     }
 
-    pub(crate) fn of(ended: &Ended, machine: Observed) -> Measured {
+    pub(crate) fn of(ended: &EndedCommand, machine: Observed) -> Measured {
         Measured {
             wall_s: ended.wall_s,
             user_s: ended.user_s,
@@ -61,7 +61,11 @@ impl Measured {
 }
 
 /// Runs a command once and watches the machine meanwhile.
-pub fn measure(observer: &mut Observer, job: &Job, signals: &Signals) -> Result<(Measured, Ended), RunError> {
+pub fn measure(
+    observer: &mut Observer,
+    job: &CommandJob,
+    signals: &Signals,
+) -> Result<(Measured, EndedCommand), CommandError> {
     let pace = observer.pace();
     observer.begin();
     let ended = crate::run::child::run(job, signals, pace, &mut || observer.beat())?;

@@ -3,7 +3,7 @@
 //! Counters are read twice, at the window's ends; what is read is opened once, before. A figure that the
 //! machine cannot give is missing with its reason, never 0.
 
-use crate::run::priced::{Prices, Residency, ResidencyModel};
+use crate::run::priced::{Prices, ResidencyModel, ResidencyReading};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,8 +14,8 @@ use wattwise_hw::root::text;
 use wattwise_hw::root::{Access, Node, Root};
 use wattwise_hw::states::cpufreq::folders;
 use wattwise_hw::states::sensors::sensors;
-use wattwise_hw::states::supply::{Feeds, Source, supply};
-use wattwise_meter::battery::{BatteryError, Gauge};
+use wattwise_hw::states::supply::{Feeds, SupplySource, supply};
+use wattwise_meter::battery::{BatteryError, Drawn, Gauge};
 use wattwise_meter::{Energy, Meter};
 use wattwise_model::machine::MachineModel;
 
@@ -70,14 +70,14 @@ pub struct Discharge {
 }
 
 /// A counter in a file of its own.
-struct Count {
+struct CounterFile {
     name: String,
     node: Box<dyn Node>,
 }
 
-impl Count {
-    fn open(root: &dyn Root, path: &str, name: String) -> Option<Count> {
-        Some(Count { name, node: root.open(path, Access::Read).ok()? })
+impl CounterFile {
+    fn open(root: &dyn Root, path: &str, name: String) -> Option<CounterFile> {
+        Some(CounterFile { name, node: root.open(path, Access::Read).ok()? })
     }
 
     fn read(&mut self) -> u64 {
@@ -89,17 +89,17 @@ impl Count {
 
 /// A look at everything but the meters.
 #[derive(Default)]
-struct Look {
+struct RunLook {
     at: f64,
     boot: f64,
     idle_us: Vec<u64>,
     idle_usage: Vec<u64>,
     speeds: BTreeMap<u64, u64>,
-    stat: Option<Stat>,
+    stat: Option<StatReading>,
     throttles: u64,
     celsius: Option<f64>,
-    source: Source,
-    residency: Residency,
+    source: SupplySource,
+    residency: ResidencyReading,
 }
 
 /// What a window is priced by where nothing meters it.
@@ -111,7 +111,7 @@ enum Model {
 
 /// The battery as meter.
 #[derive(Default)]
-struct Battery {
+struct BatteryMeter {
     gauge: Gauge,
     /// An adapter that is online though the battery discharges.
     beside: Option<String>,
@@ -124,17 +124,17 @@ pub struct Observer<'r> {
     root: &'r dyn Root,
     meter: Meter,
     model: Option<Model>,
-    battery: Option<Battery>,
-    idle_time: Vec<Count>,
-    idle_usage: Vec<Count>,
+    battery: Option<BatteryMeter>,
+    idle_time: Vec<CounterFile>,
+    idle_usage: Vec<CounterFile>,
     speeds: Vec<Box<dyn Node>>,
-    throttles: Vec<Count>,
+    throttles: Vec<CounterFile>,
     stat: Option<Box<dyn Node>>,
     sensors: bool,
     cpus: wattwise_hw::cpus::set::CpuSet,
     /// Whether it is the machine that we run on.
     live: bool,
-    start: Look,
+    start: RunLook,
 }
 
 /// How long a counter has for its first move, before it counts as standing still.
@@ -157,9 +157,10 @@ impl<'r> Observer<'r> {
         for path in expand(root, "sys/devices/system/cpu/cpu*/cpuidle/state*/time") {
             let folder = path.trim_end_matches("/time");
             let name = text(root, &format!("{folder}/name")).unwrap_or_default();
-            if let (Some(time), Some(usage)) =
-                (Count::open(root, &path, name.clone()), Count::open(root, &format!("{folder}/usage"), name))
-            {
+            if let (Some(time), Some(usage)) = (
+                CounterFile::open(root, &path, name.clone()),
+                CounterFile::open(root, &format!("{folder}/usage"), name),
+            ) {
                 idle_time.push(time);
                 idle_usage.push(usage);
             }
@@ -170,7 +171,7 @@ impl<'r> Observer<'r> {
             .collect();
         let throttles = expand(root, "sys/devices/system/cpu/cpu*/thermal_throttle/*_throttle_count")
             .iter()
-            .filter_map(|p| Count::open(root, p, String::new()))
+            .filter_map(|p| CounterFile::open(root, p, String::new()))
             .collect();
         let sensors = !sensors(root).temperatures.is_empty();
         let stat = root.open("proc/stat", Access::Read).ok();
@@ -187,14 +188,14 @@ impl<'r> Observer<'r> {
             sensors,
             cpus: online,
             live: root.is_this_machine(),
-            start: Look::default(),
+            start: RunLook::default(),
         }
     }
 
     /// With the battery's gauge for a meter: the machine must run on it.
     pub fn open_on_battery(root: &'r dyn Root) -> Result<Observer<'r>, BatteryError> {
         Gauge::default().look(root, 0.0)?;
-        Ok(Observer { battery: Some(Battery::default()), ..Observer::open(root, None) })
+        Ok(Observer { battery: Some(BatteryMeter::default()), ..Observer::open(root, None) })
     }
 
     /// How often [`Observer::beat`] must be called within a window, if at all.
@@ -240,7 +241,7 @@ impl<'r> Observer<'r> {
         self.start = self.look();
         self.meter.begin(now());
         if let Some(battery) = &mut self.battery {
-            *battery = Battery::default();
+            *battery = BatteryMeter::default();
             battery.shows.before_wh = battery.look(self.root);
         }
     }
@@ -353,27 +354,27 @@ impl<'r> Observer<'r> {
         }
     }
 
-    fn look(&mut self) -> Look {
+    fn look(&mut self) -> RunLook {
         if !self.idle_time.is_empty() && self.live {
             wattwise_hw::cpus::wake::wake(self.cpus.iter());
         }
         let at = now();
-        Look {
+        RunLook {
             at: at.monotonic_s,
             boot: at.boot_s,
-            idle_us: self.idle_time.iter_mut().map(Count::read).collect(),
-            idle_usage: self.idle_usage.iter_mut().map(Count::read).collect(),
+            idle_us: self.idle_time.iter_mut().map(CounterFile::read).collect(),
+            idle_usage: self.idle_usage.iter_mut().map(CounterFile::read).collect(),
             speeds: self.speeds.iter_mut().map(time_in_state).fold(BTreeMap::new(), |mut all, one| {
                 one.into_iter().for_each(|(khz, ticks)| *all.entry(khz).or_default() += ticks);
                 all
             }),
             stat: self.stat.as_mut().and_then(stat),
-            throttles: self.throttles.iter_mut().map(Count::read).sum(),
+            throttles: self.throttles.iter_mut().map(CounterFile::read).sum(),
             celsius: if self.sensors { self.celsius() } else { None },
             source: supply(self.root).source,
             residency: match &mut self.model {
                 Some(Model::Residency(model)) => model.read(),
-                _ => Residency::default(),
+                _ => ResidencyReading::default(),
             },
         }
     }
@@ -397,14 +398,14 @@ fn time_in_state(node: &mut Box<dyn Node>) -> Vec<(u64, u64)> {
 
 /// Of `/proc/stat`.
 #[derive(Clone, Copy)]
-struct Stat {
+struct StatReading {
     /// CPU time neither idle nor waiting for a disk, s, all CPUs.
     busy_s: f64,
     switches: u64,
 }
 
 /// Reads `/proc/stat`: its `ctxt` stands behind all CPUs and interrupts.
-fn stat(node: &mut Box<dyn Node>) -> Option<Stat> {
+fn stat(node: &mut Box<dyn Node>) -> Option<StatReading> {
     let mut text = Vec::new();
     let mut page = [0; 8192];
     loop {
@@ -417,7 +418,7 @@ fn stat(node: &mut Box<dyn Node>) -> Option<Stat> {
     parse_stat(std::str::from_utf8(&text).ok()?)
 }
 
-fn parse_stat(text: &str) -> Option<Stat> {
+fn parse_stat(text: &str) -> Option<StatReading> {
     let ticks: Vec<u64> = text
         .lines()
         .find_map(|l| l.strip_prefix("cpu "))?
@@ -428,12 +429,12 @@ fn parse_stat(text: &str) -> Option<Stat> {
     let busy: u64 =
         ticks.iter().take(8).enumerate().filter(|(at, _)| ![3, 4].contains(at)).map(|(_, t)| t).sum();
     let switches = text.lines().find_map(|l| l.strip_prefix("ctxt "))?.trim().parse().ok()?;
-    Some(Stat { busy_s: busy as f64 / 100.0, switches })
+    Some(StatReading { busy_s: busy as f64 / 100.0, switches })
 }
 
 const BATTERY: &str = "the battery's gauge";
 
-impl Battery {
+impl BatteryMeter {
     /// Looks at the gauge; what is left, Wh.
     fn look(&mut self, root: &dyn Root) -> f64 {
         let supply = supply(root);
@@ -452,7 +453,7 @@ impl Battery {
             None => self.gauge.result(),
         };
         match result {
-            Ok((mean_w, _, _)) => {
+            Ok(Drawn { mean_w, .. }) => {
                 self.shows.mean_w = mean_w;
                 let beside = self.beside.as_ref().map(|adapter| {
                     format!(" ({adapter} says that it is online: what it gives is not counted)")

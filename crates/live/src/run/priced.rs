@@ -59,7 +59,7 @@ impl Prices {
 }
 
 /// A state's counter on one CPU.
-struct Counter {
+struct StateCounter {
     cpu: usize,
     /// Index among the model's C-states; `None` is awake (POLL).
     state: Option<usize>,
@@ -69,12 +69,12 @@ struct Counter {
 /// Follows the C-state counters of a machine and prices them by a model.
 pub struct ResidencyModel {
     prices: Prices,
-    counters: Vec<Counter>,
+    counters: Vec<StateCounter>,
 }
 
 /// Time in each state since the start, us: one reading.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Residency(Vec<u64>);
+pub struct ResidencyReading(Vec<u64>);
 
 /// What the model makes of a window.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -119,7 +119,7 @@ impl ResidencyModel {
                     }
                 };
                 let node = root.open(&path, Access::Read).map_err(|e| format!("/{path}: {e}"))?;
-                counters.push(Counter { cpu: at, state, node });
+                counters.push(StateCounter { cpu: at, state, node });
             }
         }
         if counters.is_empty() {
@@ -134,17 +134,17 @@ impl ResidencyModel {
     }
 
     /// Reads the counters.
-    pub fn read(&mut self) -> Residency {
+    pub fn read(&mut self) -> ResidencyReading {
         let mut page = [0; 32];
         let mut number = |node: &mut Box<dyn Node>| -> u64 {
             let n = node.read_at(0, &mut page).unwrap_or(0);
             std::str::from_utf8(&page[..n]).ok().and_then(|t| t.trim().parse().ok()).unwrap_or(0)
         };
-        Residency(self.counters.iter_mut().map(|c| number(&mut c.node)).collect())
+        ResidencyReading(self.counters.iter_mut().map(|c| number(&mut c.node)).collect())
     }
 
     /// Prices what lies between two readings taken `window_s` apart.
-    pub fn between(&self, before: &Residency, after: &Residency, window_s: f64) -> Modelled {
+    pub fn between(&self, before: &ResidencyReading, after: &ResidencyReading, window_s: f64) -> Modelled {
         let Prices { awake_w, idle_w, base_w, .. } = &self.prices;
         let mut idle_s = vec![vec![0.0; idle_w.iter().map(Vec::len).max().unwrap_or(0)]; awake_w.len()];
         for (counter, (b, a)) in self.counters.iter().zip(before.0.iter().zip(&after.0)) {

@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_millis(200);
 const SELDOM: u64 = 5;
 
 /// The files of one CPU.
-struct Files {
+struct CpuFiles {
     cpu: u32,
     kind: Option<String>,
     speed: Option<Box<dyn Node>>,
@@ -36,7 +36,7 @@ struct StateFiles {
 
 /// What a look saw.
 #[derive(Default, Clone)]
-struct Look {
+struct TopLook {
     at: Moment,
     stat: Stat,
     /// By CPU: each state's time, µs, and all states' usage.
@@ -45,12 +45,12 @@ struct Look {
 }
 
 /// Watches a machine.
-pub struct Watch<'r> {
+pub struct TopWatch<'r> {
     root: &'r dyn Root,
     meter: Meter,
     machine: String,
     states: Vec<String>,
-    files: Vec<Files>,
+    files: Vec<CpuFiles>,
     stat: Option<StatFile>,
     temperatures: Vec<Box<dyn Node>>,
     tasks: Option<Tasks>,
@@ -58,14 +58,14 @@ pub struct Watch<'r> {
     power_from: String,
     charge: Option<f64>,
     first: Moment,
-    last: Look,
+    last: TopLook,
     looks: u64,
 }
 
-impl<'r> Watch<'r> {
+impl<'r> TopWatch<'r> {
     /// Opens what there is. `at` is the time of the first look; a capture has its own. Where the machine is not this one,
     /// there are no programs to watch.
-    pub fn open(root: &'r dyn Root, at: Moment) -> Watch<'r> {
+    pub fn open(root: &'r dyn Root, at: Moment) -> TopWatch<'r> {
         let mut meter = Meter::open(root);
         // In a capture nothing moves by itself.
         if root.is_this_machine() {
@@ -75,7 +75,7 @@ impl<'r> Watch<'r> {
         let machine = topology.processor.clone().unwrap_or_else(|| "processor without a name".to_owned());
         let open = |path: &str| root.open(path, Access::Read).ok();
         let temperatures = sensors(root).temperatures.iter().filter_map(|t| open(&t.path)).collect();
-        let mut watch = Watch {
+        let mut watch = TopWatch {
             root,
             meter,
             machine,
@@ -88,7 +88,7 @@ impl<'r> Watch<'r> {
             power_from: String::new(),
             charge: None,
             first: at,
-            last: Look::default(),
+            last: TopLook::default(),
             looks: 0,
         };
         watch.open_cpus(&topology);
@@ -121,7 +121,7 @@ impl<'r> Watch<'r> {
                 }
             }
             let kind = topology.cpu(cpu).and_then(|c| c.kind).map(|k| k.to_string()).filter(|_| hybrid);
-            self.files.push(Files { cpu, kind, speed, states });
+            self.files.push(CpuFiles { cpu, kind, speed, states });
         }
     }
 
@@ -159,7 +159,7 @@ impl<'r> Watch<'r> {
         self.charge = (!charges.is_empty()).then(|| charges.iter().sum::<f64>() / charges.len() as f64);
     }
 
-    fn look(&mut self, at: Moment) -> Look {
+    fn look(&mut self, at: Moment) -> TopLook {
         let idle = self
             .files
             .iter_mut()
@@ -170,7 +170,7 @@ impl<'r> Watch<'r> {
             })
             .collect();
         let stat = self.stat.as_mut().and_then(|s| s.look().ok()).unwrap_or_default();
-        Look { at, stat, idle, own_s: own_s() }
+        TopLook { at, stat, idle, own_s: own_s() }
     }
 
     /// A sample since the last one; `at` is now, or the time of a capture's moment.
@@ -212,7 +212,7 @@ impl<'r> Watch<'r> {
         }
     }
 
-    fn cpus(&mut self, then: &Look, next: &Look, window_s: f64) -> Vec<CpuSample> {
+    fn cpus(&mut self, then: &TopLook, next: &TopLook, window_s: f64) -> Vec<CpuSample> {
         let states = self.states.len();
         let since: Vec<_> = next.stat.since(&then.stat).collect();
         let mut out = Vec::new();

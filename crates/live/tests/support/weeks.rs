@@ -4,7 +4,7 @@
 use wattwise_figure::{Provenance, Random};
 use wattwise_live::ab::conduct::{Budget, Design, End, order};
 use wattwise_live::prove::block::{Block, Covariates, Reason, Service};
-use wattwise_live::prove::log::{Header, Read, SCHEMA, Side};
+use wattwise_live::prove::log::{Header, ProofRead, SCHEMA, Side};
 
 /// Length of a block, s.
 pub(crate) const BLOCK_S: f64 = 60.0;
@@ -130,7 +130,7 @@ pub(crate) fn header(seed: u64, week: &Week) -> Header {
 }
 
 /// A whole week, carried out.
-pub(crate) fn read(seed: u64, week: &Week) -> Read {
+pub(crate) fn read(seed: u64, week: &Week) -> ProofRead {
     let header = header(seed, week);
     let mut machine = Machine::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5bd1);
     let mut blocks = Vec::new();
@@ -139,7 +139,7 @@ pub(crate) fn read(seed: u64, week: &Week) -> Read {
             blocks.push(machine.block(pair, arm, week));
         }
     }
-    Read { header, blocks, end: Some(End::Reached), whole: 0 }
+    ProofRead { header, blocks, end: Some(End::Reached), whole: 0 }
 }
 
 /// A machine that is only watched, its policy left alone: blocks with the numbers 0, 1, 2.

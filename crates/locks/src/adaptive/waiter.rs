@@ -26,7 +26,7 @@ const NAP_US: u64 = 100;
 
 /// Where a waiter is: the rows of the module's table.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum State {
+enum WaiterState {
     Rest,
     Look { left: u32 },
     Apply,
@@ -85,27 +85,27 @@ impl<'a, W: Wait> Waiter<'a, W> {
     /// Until the lock is this thread's.
     pub(super) fn wait(mut self) {
         let mut state = self.begin();
-        while state != State::Done {
+        while state != WaiterState::Done {
             let seen = self.lock.state.load(Ordering::Relaxed);
             state = match state {
-                State::Rest => self.rest(seen),
+                WaiterState::Rest => self.rest(seen),
                 state if seen & LOCKED == 0 => self.acquire(state),
                 state if self.role && seen & HANDED != 0 => self.receive(seen, state),
-                State::Look { left } => self.look(left),
-                State::Apply => self.apply(seen),
-                State::Spin => self.spin(seen),
-                State::Yield => self.give_way(seen),
-                State::Nap => self.nap(seen),
-                State::Sleep => self.sleep(seen),
-                State::Done => State::Done,
+                WaiterState::Look { left } => self.look(left),
+                WaiterState::Apply => self.apply(seen),
+                WaiterState::Spin => self.spin(seen),
+                WaiterState::Yield => self.give_way(seen),
+                WaiterState::Nap => self.nap(seen),
+                WaiterState::Sleep => self.sleep(seen),
+                WaiterState::Done => WaiterState::Done,
             };
         }
         self.policy.end();
     }
 
     /// Awake: at first, and after each sleep.
-    fn begin(&self) -> State {
-        if self.conflict.heat >= HOT { State::Rest } else { State::Look { left: LOOKS } }
+    fn begin(&self) -> WaiterState {
+        if self.conflict.heat >= HOT { WaiterState::Rest } else { WaiterState::Look { left: LOOKS } }
     }
 
     fn due(&self, now: u64) -> bool {
@@ -113,18 +113,18 @@ impl<'a, W: Wait> Waiter<'a, W> {
     }
 
     /// Step 3. The role keeps releasers from waking anyone meanwhile.
-    fn rest(&mut self, seen: u32) -> State {
+    fn rest(&mut self, seen: u32) -> WaiterState {
         let others_turn = seen & SLEEPERS != 0 && self.due(self.began);
         if !others_turn && (self.role || self.lock.volunteer()) {
             self.role = true;
             tsc::pause_for(REST_US * self.rate);
             self.from = tsc::now();
         }
-        State::Look { left: LOOKS }
+        WaiterState::Look { left: LOOKS }
     }
 
     /// The lock was free.
-    fn acquire(&mut self, state: State) -> State {
+    fn acquire(&mut self, state: WaiterState) -> WaiterState {
         if !self.lock.attempt() {
             return state;
         }
@@ -140,36 +140,36 @@ impl<'a, W: Wait> Waiter<'a, W> {
                 learned.futile = 0;
             }
         });
-        State::Done
+        WaiterState::Done
     }
 
     /// The lock is handed to the spinner.
-    fn receive(&mut self, seen: u32, state: State) -> State {
+    fn receive(&mut self, seen: u32, state: WaiterState) -> WaiterState {
         if !self.lock.change(seen, seen & !(SPINNER | HANDED | STARVING)) {
             return state;
         }
         self.lock.note_turn(tsc::now());
-        State::Done
+        WaiterState::Done
     }
 
     /// Step 2.
-    fn look(&mut self, left: u32) -> State {
+    fn look(&mut self, left: u32) -> WaiterState {
         match left {
-            0 if self.role => State::Spin,
-            0 => State::Apply,
+            0 if self.role => WaiterState::Spin,
+            0 => WaiterState::Apply,
             _ => {
                 relax();
-                State::Look { left: left - 1 }
+                WaiterState::Look { left: left - 1 }
             }
         }
     }
 
     /// Steps 4 and 8: for the role.
-    fn apply(&mut self, seen: u32) -> State {
+    fn apply(&mut self, seen: u32) -> WaiterState {
         let absent = seen & WOKEN != 0;
         let open = seen & HANDED == 0 && if absent { self.budget != 0 } else { seen & SPINNER == 0 };
         if !open {
-            return State::Sleep;
+            return WaiterState::Sleep;
         }
         let now = tsc::now();
         if (absent || seen & SLEEPERS != 0) && self.due(now) {
@@ -177,19 +177,19 @@ impl<'a, W: Wait> Waiter<'a, W> {
             if seen & SPINNER == 0 {
                 self.lock.note_turn(now);
             }
-            return State::Sleep;
+            return WaiterState::Sleep;
         }
         let took = if absent { self.lock.change(seen, seen & !WOKEN) } else { self.lock.volunteer() };
         if !took {
-            return State::Apply;
+            return WaiterState::Apply;
         }
         self.role = true;
         self.from = now;
-        State::Spin
+        WaiterState::Spin
     }
 
     /// Steps 4 and 8: with the role.
-    fn spin(&mut self, seen: u32) -> State {
+    fn spin(&mut self, seen: u32) -> WaiterState {
         let now = tsc::now();
         if !self.asked && now.wrapping_sub(self.began) >= AGE_US * self.rate && self.due(now) {
             self.asked = true;
@@ -200,30 +200,30 @@ impl<'a, W: Wait> Waiter<'a, W> {
         } else {
             return self.after_spin();
         }
-        State::Spin
+        WaiterState::Spin
     }
 
     /// Which of steps 5 and 6.
-    fn after_spin(&mut self) -> State {
+    fn after_spin(&mut self) -> WaiterState {
         if core::mem::take(&mut self.spun) {
             self.lock.learn(Learned::note_futile);
         }
         let learned = self.lock.learned();
         if self.asked {
-            State::Sleep
+            WaiterState::Sleep
         } else if self.yields < YIELDS && !learned.long() {
-            State::Yield
+            WaiterState::Yield
         } else if self.woken && learned.barren == BARREN {
-            State::Nap
+            WaiterState::Nap
         } else {
-            State::Sleep
+            WaiterState::Sleep
         }
     }
 
     /// Step 5.
-    fn give_way(&mut self, seen: u32) -> State {
+    fn give_way(&mut self, seen: u32) -> WaiterState {
         if !self.lock.change(seen, seen & !SPINNER) {
-            return State::Spin;
+            return WaiterState::Spin;
         }
         self.role = false;
         self.budget = 0;
@@ -231,16 +231,16 @@ impl<'a, W: Wait> Waiter<'a, W> {
         yield_core();
         let others_ran = tsc::now().wrapping_sub(before) > YIELD_US * self.rate;
         self.yields = if others_ran { self.yields + 1 } else { YIELDS };
-        State::Apply
+        WaiterState::Apply
     }
 
     /// Step 6, with the role.
-    fn nap(&mut self, seen: u32) -> State {
+    fn nap(&mut self, seen: u32) -> WaiterState {
         if seen & STARVING != 0 {
-            return State::Sleep;
+            return WaiterState::Sleep;
         }
         if !self.lock.change(seen, seen | WOKEN) {
-            return State::Spin;
+            return WaiterState::Spin;
         }
         let waited = tsc::now().wrapping_sub(self.began) / self.rate;
         nap(waited.clamp(NAP_US, AGE_US / 2) * 1000);
@@ -248,10 +248,10 @@ impl<'a, W: Wait> Waiter<'a, W> {
     }
 
     /// Step 6. STARVING stays, for whoever is woken next. LOCKED is in `seen`: its holder will see the sleeper.
-    fn sleep(&mut self, seen: u32) -> State {
+    fn sleep(&mut self, seen: u32) -> WaiterState {
         let role = if self.role { SPINNER } else { 0 };
         if !self.lock.change(seen, (seen & !role) + ONE_SLEEPER) {
-            return if self.role { State::Spin } else { State::Apply };
+            return if self.role { WaiterState::Spin } else { WaiterState::Apply };
         }
         self.lock.sleep();
         self.wake()
@@ -259,7 +259,7 @@ impl<'a, W: Wait> Waiter<'a, W> {
 
     /// After a nap or a sleep. The role is this thread's, by the releaser or from before, unless another has taken it
     /// meanwhile.
-    fn wake(&mut self) -> State {
+    fn wake(&mut self) -> WaiterState {
         let seen = self.lock.state.fetch_and(!WOKEN, Ordering::Relaxed);
         self.role = seen & WOKEN != 0;
         // What is handed over was neither free nor taken.

@@ -11,7 +11,7 @@
 //! critical sections are long. The device is behind [`MonitorDevice`]; until [`set_monitor_device`] gives one,
 //! [`StandInMonitor`] keeps its rules with PAUSE in the place of MWAIT.
 
-use super::{Step, Wait};
+use super::{Wait, WaitStep};
 use crate::primitive::{AtomicU32, Ordering, relax};
 use crate::tsc;
 
@@ -53,16 +53,17 @@ mod device {
     use core::cell::UnsafeCell;
     use core::sync::atomic::{AtomicU8, Ordering};
 
-    struct Slot {
+    struct KernelSlot {
         /// 0 the stand-in, 1 being set, 2 set.
         state: AtomicU8,
         device: UnsafeCell<&'static dyn MonitorDevice>,
     }
 
     // SAFETY: `device` is written once, between states 1 and 2, and read only in state 2.
-    unsafe impl Sync for Slot {}
+    unsafe impl Sync for KernelSlot {}
 
-    static SLOT: Slot = Slot { state: AtomicU8::new(0), device: UnsafeCell::new(&StandInMonitor) };
+    static SLOT: KernelSlot =
+        KernelSlot { state: AtomicU8::new(0), device: UnsafeCell::new(&StandInMonitor) };
 
     pub(super) fn set(device: &'static dyn MonitorDevice) -> bool {
         if SLOT.state.compare_exchange(0, 1, Ordering::Relaxed, Ordering::Relaxed).is_err() {
@@ -112,7 +113,7 @@ impl Wait for KernelWait {
     }
 
     #[inline]
-    fn step(&mut self, word: &AtomicU32, seen: u32) -> Step {
+    fn step(&mut self, word: &AtomicU32, seen: u32) -> WaitStep {
         let now = tsc::now();
         let began = *self.began.get_or_insert(now);
         if now.wrapping_sub(began) < SPIN_US * tsc::per_us() {
@@ -123,7 +124,7 @@ impl Wait for KernelWait {
             #[cfg(loom)]
             relax();
         }
-        Step::Look
+        WaitStep::Look
     }
 }
 
@@ -142,20 +143,20 @@ mod tests {
 
     #[test]
     fn a_device_is_set_once_and_then_asked() {
-        struct Counts(Word);
-        impl MonitorDevice for Counts {
+        struct KernelCounts(Word);
+        impl MonitorDevice for KernelCounts {
             fn wait_while(&self, _: &Word, _: u32, bound_us: u32) {
                 assert_eq!(bound_us, BOUND_US);
                 self.0.fetch_add(1, core::sync::atomic::Ordering::Relaxed);
             }
         }
-        static DEVICE: Counts = Counts(Word::new(0));
+        static DEVICE: KernelCounts = KernelCounts(Word::new(0));
         assert!(set_monitor_device(&DEVICE));
         assert!(!set_monitor_device(&StandInMonitor));
         let mut wait = KernelWait::begin();
         let word = Word::new(0);
         while DEVICE.0.load(core::sync::atomic::Ordering::Relaxed) == 0 {
-            assert_eq!(wait.step(&word, 0), Step::Look);
+            assert_eq!(wait.step(&word, 0), WaitStep::Look);
         }
     }
 }

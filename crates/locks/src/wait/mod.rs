@@ -2,7 +2,7 @@
 //!
 //! A lock asks its policy again and again, between looks at the word that it waits for. The policy waits a
 //! bounded while and says whether to look again or to sleep. Sleeping itself is the lock's part, since only
-//! the lock knows how its sleepers are found and woken: a policy that never says [`Step::Sleep`] sets
+//! the lock knows how its sleepers are found and woken: a policy that never says [`WaitStep::Sleep`] sets
 //! [`Wait::SLEEPS`] to false, and the lock leaves out the marks that a releaser would have to look for.
 //!
 //! ```text
@@ -38,7 +38,7 @@ use crate::primitive::AtomicU32;
 
 /// What to do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum WaitStep {
     /// Read the word again.
     Look,
     /// Sleep until the word's releaser wakes this thread.
@@ -50,14 +50,14 @@ pub trait Wait: Sized + 'static {
     /// Its name in `lock:policy`.
     const NAME: &'static str;
 
-    /// Whether [`step`](Self::step) ever says [`Step::Sleep`].
+    /// Whether [`step`](Self::step) ever says [`WaitStep::Sleep`].
     const SLEEPS: bool;
 
     /// A wait begins: the lock was not free.
     fn begin() -> Self;
 
     /// Waits for a bounded while, ideally until `word` holds something else than `seen`.
-    fn step(&mut self, word: &AtomicU32, seen: u32) -> Step;
+    fn step(&mut self, word: &AtomicU32, seen: u32) -> WaitStep;
 
     /// The lock was acquired, or the wait given up. Undoes what waiting changed.
     fn end(self) {}

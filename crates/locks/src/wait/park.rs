@@ -9,7 +9,7 @@
 //! that slept deeply. A FIFO lock pays that on every hand-over, since the lock is given to a thread that is
 //! asleep: correct, and as slow as that (docs/notes/locks.md has the measurement).
 
-use super::{Step, Wait};
+use super::{Wait, WaitStep};
 use crate::primitive::AtomicU32;
 
 /// See the module's essay.
@@ -26,7 +26,7 @@ impl Wait for Park {
     }
 
     #[inline]
-    fn step(&mut self, _: &AtomicU32, _: u32) -> Step {
-        Step::Sleep
+    fn step(&mut self, _: &AtomicU32, _: u32) -> WaitStep {
+        WaitStep::Sleep
     }
 }

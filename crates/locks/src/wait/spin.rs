@@ -10,7 +10,7 @@
 //! CPUs:** a spinner burns the time slice that the holder needs, and behind a queue lock the throughput falls
 //! a hundred to a thousand times (docs/notes/locks.md).
 
-use super::{Step, Wait};
+use super::{Wait, WaitStep};
 use crate::primitive::{AtomicU32, relax};
 
 /// See the module's essay.
@@ -27,8 +27,8 @@ impl Wait for Spin {
     }
 
     #[inline]
-    fn step(&mut self, _: &AtomicU32, _: u32) -> Step {
+    fn step(&mut self, _: &AtomicU32, _: u32) -> WaitStep {
         relax();
-        Step::Look
+        WaitStep::Look
     }
 }

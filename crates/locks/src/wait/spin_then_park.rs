@@ -9,7 +9,7 @@
 //! future (the ski rental argument; Karlin and others, 1991). The bound is in time because a PAUSE takes 10
 //! cycles on one CPU and 140 on the next, so counted spins differ by that much.
 
-use super::{Step, Wait};
+use super::{Wait, WaitStep};
 use crate::primitive::{AtomicU32, relax};
 use crate::tsc;
 
@@ -33,15 +33,15 @@ impl Wait for SpinThenPark {
     }
 
     #[inline]
-    fn step(&mut self, _: &AtomicU32, _: u32) -> Step {
+    fn step(&mut self, _: &AtomicU32, _: u32) -> WaitStep {
         let now = tsc::now();
         let began = *self.began.get_or_insert(now);
         if now.wrapping_sub(began) < SPIN_US * tsc::per_us() {
             relax();
-            Step::Look
+            WaitStep::Look
         } else {
             self.began = None;
-            Step::Sleep
+            WaitStep::Sleep
         }
     }
 }

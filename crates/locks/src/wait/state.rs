@@ -11,7 +11,7 @@
 //! Changing states needs the powerctl device, behind [`StateControl`]; until [`set_state_control`] gives one,
 //! [`StandInStates`] counts the calls and does nothing.
 
-use super::{Step, Wait};
+use super::{Wait, WaitStep};
 use crate::primitive::AtomicU32;
 use crate::tsc;
 use core::marker::PhantomData;
@@ -63,18 +63,18 @@ mod control {
     use core::cell::UnsafeCell;
     use core::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
-    struct Slot {
+    struct StateSlot {
         /// 0 the stand-in, 1 being set, 2 set.
         state: AtomicU8,
         control: UnsafeCell<&'static dyn StateControl>,
     }
 
     // SAFETY: `control` is written once, between states 1 and 2, and read only in state 2.
-    unsafe impl Sync for Slot {}
+    unsafe impl Sync for StateSlot {}
 
     static STAND_IN: StandInStates =
         StandInStates { lowered: AtomicU64::new(0), restored: AtomicU64::new(0) };
-    static SLOT: Slot = Slot { state: AtomicU8::new(0), control: UnsafeCell::new(&STAND_IN) };
+    static SLOT: StateSlot = StateSlot { state: AtomicU8::new(0), control: UnsafeCell::new(&STAND_IN) };
 
     pub(super) fn set(control: &'static dyn StateControl) -> bool {
         if SLOT.state.compare_exchange(0, 1, Ordering::Relaxed, Ordering::Relaxed).is_err() {
@@ -113,13 +113,13 @@ pub struct DutyCycle;
 
 /// P-states.
 #[derive(Debug)]
-pub struct Speed;
+pub struct SpeedRequest;
 
 impl Lowers for DutyCycle {
     const KIND: WaitKind = WaitKind::T;
 }
 
-impl Lowers for Speed {
+impl Lowers for SpeedRequest {
     const KIND: WaitKind = WaitKind::P;
 }
 
@@ -136,7 +136,7 @@ pub struct Lowered<W, K: Lowers> {
 pub type WithTState<W> = Lowered<W, DutyCycle>;
 
 /// W with speed and voltage lowered while waiting.
-pub type WithPState<W> = Lowered<W, Speed>;
+pub type WithPState<W> = Lowered<W, SpeedRequest>;
 
 impl<W: Wait, K: Lowers> Lowered<W, K> {
     fn restore(&mut self) {
@@ -158,7 +158,7 @@ impl<W: Wait, K: Lowers> Wait for Lowered<W, K> {
         Lowered { inner: W::begin(), began: None, lowered: false, kind: PhantomData }
     }
 
-    fn step(&mut self, word: &AtomicU32, seen: u32) -> Step {
+    fn step(&mut self, word: &AtomicU32, seen: u32) -> WaitStep {
         if !self.lowered {
             let now = tsc::now();
             let began = *self.began.get_or_insert(now);
@@ -168,7 +168,7 @@ impl<W: Wait, K: Lowers> Wait for Lowered<W, K> {
             }
         }
         let step = self.inner.step(word, seen);
-        if step == Step::Sleep {
+        if step == WaitStep::Sleep {
             self.restore();
             self.began = None;
         }
@@ -212,7 +212,7 @@ mod tests {
 
         let mut sleeper = WithTState::<Park>::begin();
         sleeper.lowered = true;
-        assert_eq!(sleeper.step(&word, 0), Step::Sleep);
+        assert_eq!(sleeper.step(&word, 0), WaitStep::Sleep);
         assert_eq!(STATES.restored.load(Relaxed), 2);
         sleeper.end();
         assert_eq!(STATES.restored.load(Relaxed), 2, "nothing to restore twice");

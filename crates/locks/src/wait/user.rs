@@ -27,7 +27,7 @@
 // Models have no instructions.
 #![cfg_attr(any(loom, miri, not(target_arch = "x86_64")), allow(dead_code))]
 
-use super::{Step, Wait};
+use super::{Wait, WaitStep};
 use crate::primitive::{AtomicU32, Ordering, relax};
 
 /// Longest single wait: what Linux allows UMWAIT by default (100,000 cycles) is 30 to 50 us.
@@ -226,7 +226,7 @@ impl Wait for UserWait {
     }
 
     #[inline]
-    fn step(&mut self, word: &AtomicU32, seen: u32) -> Step {
+    fn step(&mut self, word: &AtomicU32, seen: u32) -> WaitStep {
         match self.backend {
             #[cfg(all(not(loom), target_arch = "x86_64", not(miri)))]
             UserWaitBackend::Umwait => arm_read_wait(&x86::Umwait, word, seen, self.ticks, self.depth),
@@ -236,7 +236,7 @@ impl Wait for UserWait {
         }
         self.depth = Depth::Deep;
         let _ = (word, seen, self.ticks);
-        Step::Look
+        WaitStep::Look
     }
 }
 
@@ -310,6 +310,6 @@ mod tests {
             }
         }
         let mut wait = UserWait::begin();
-        assert_eq!(wait.step(&AtomicU32::new(0), 0), Step::Look);
+        assert_eq!(wait.step(&AtomicU32::new(0), 0), WaitStep::Look);
     }
 }

@@ -9,7 +9,7 @@
 //! The kernel's fair scheduler may hand the core straight back, and knows nothing of whom this thread waits
 //! for: yielding softens the collapse of FIFO spinning under oversubscription but does not cure it.
 
-use super::{Step, Wait};
+use super::{Wait, WaitStep};
 use crate::primitive::{AtomicU32, relax, yield_core};
 
 /// 8 PAUSEs take 80 to 1100 cycles by CPU: about one hand-over.
@@ -31,13 +31,13 @@ impl Wait for Yield {
     }
 
     #[inline]
-    fn step(&mut self, _: &AtomicU32, _: u32) -> Step {
+    fn step(&mut self, _: &AtomicU32, _: u32) -> WaitStep {
         if self.looks < LOOKS {
             self.looks += 1;
             relax();
         } else {
             yield_core();
         }
-        Step::Look
+        WaitStep::Look
     }
 }

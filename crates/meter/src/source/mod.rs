@@ -4,7 +4,7 @@
 mod msr;
 
 use crate::channel::{Channel, Channels, MOST_W, Unavailable};
-use crate::counter::{End, Shape};
+use crate::counter::{CounterEnd, CounterShape};
 use crate::domain::{Domain, of_die};
 use std::io;
 use wattwise_hw::cpus::topology::{Cpu, Topology};
@@ -16,7 +16,7 @@ use wattwise_hw::states::power::{Zone, zones};
 struct Attribute {
     domain: Domain,
     mechanism: &'static str,
-    shape: Shape,
+    shape: CounterShape,
     node: Box<dyn Node>,
 }
 
@@ -27,7 +27,7 @@ impl Channel for Attribute {
     fn mechanism(&self) -> &'static str {
         self.mechanism
     }
-    fn shape(&self) -> Shape {
+    fn shape(&self) -> CounterShape {
         self.shape
     }
     fn read(&mut self) -> io::Result<u64> {
@@ -68,7 +68,7 @@ fn powercap(root: &dyn Root, _: &[Domain]) -> Channels {
         for zone in outer.walk() {
             match zone_channel(root, zone, package) {
                 Ok(channel) => {
-                    if channel.shape().end == End::Unknown {
+                    if channel.shape().end == CounterEnd::Unknown {
                         let why = "max_energy_range_uj does not tell where its counter wraps: a step back is a gap, not counted over";
                         missing.push(Unavailable {
                             what: format!("powercap {}'s range", zone.name),
@@ -88,14 +88,14 @@ fn zone_channel(root: &dyn Root, zone: &Zone, package: Option<u32>) -> Result<Bo
     let domain = Domain::from_zone(&zone.name, package).ok_or("is a zone of no known kind")?;
     let path = format!("{}/energy_uj", zone.path);
     let node = root.open(&path, Access::Read).map_err(|e| why(&e, &path, root))?;
-    let end = zone.max_energy_uj.map_or(End::Unknown, End::After);
+    let end = zone.max_energy_uj.map_or(CounterEnd::Unknown, CounterEnd::After);
     let most_w = zone
         .limits
         .iter()
         .filter_map(|l| l.most_uw)
         .max()
         .map_or(MOST_W, |uw| (uw as f64 / 1e6 * 2.0).max(MOST_W));
-    let shape = Shape { joules_per_unit: 1e-6, end, most_w };
+    let shape = CounterShape { joules_per_unit: 1e-6, end, most_w };
     Ok(Box::new(Attribute { domain, mechanism: "powercap", shape, node }))
 }
 
@@ -118,7 +118,7 @@ fn hwmon(root: &dyn Root, _: &[Domain]) -> Channels {
         let domain = Domain::Sensor { number: at as u32 };
         match root.open(&sensor.path, Access::Read) {
             Ok(node) => {
-                let shape = Shape { joules_per_unit: 1e-6, end: End::Never, most_w: MOST_W };
+                let shape = CounterShape { joules_per_unit: 1e-6, end: CounterEnd::Never, most_w: MOST_W };
                 channels.push(Box::new(Attribute { domain, mechanism: "hwmon", shape, node }));
             }
             Err(e) => {
@@ -172,8 +172,8 @@ fn perf(root: &dyn Root, _: &[Domain]) -> Channels {
                 "ram" => Domain::Dram { package },
                 _ => continue,
             };
-            match event::Counter::open(kind, config, cpu) {
-                Ok(counter) => channels.push(Box::new(event::Energy { domain, scale, counter })),
+            match event::EnergyCounter::open(kind, config, cpu) {
+                Ok(counter) => channels.push(Box::new(event::EnergyReading { domain, scale, counter })),
                 Err(e) => {
                     let why = match e.raw_os_error() {
                         Some(libc::EACCES | libc::EPERM) => {
@@ -198,17 +198,17 @@ fn config(text: &str) -> Option<u64> {
 mod event {
     //! One perf counter.
 
-    use super::{Domain, End, Shape};
+    use super::{CounterEnd, CounterShape, Domain};
     use crate::channel::{Channel, MOST_W};
     use perf_event_open_sys::bindings::perf_event_attr;
     use std::fs::File;
     use std::io::{self, Read};
     use std::os::fd::FromRawFd;
 
-    pub(super) struct Counter(File);
+    pub(super) struct EnergyCounter(File);
 
-    impl Counter {
-        pub(super) fn open(kind: u32, config: u64, cpu: u32) -> io::Result<Counter> {
+    impl EnergyCounter {
+        pub(super) fn open(kind: u32, config: u64, cpu: u32) -> io::Result<EnergyCounter> {
             let mut attr = perf_event_attr::default();
             attr.type_ = kind;
             attr.size = std::mem::size_of::<perf_event_attr>() as u32;
@@ -219,26 +219,26 @@ mod event {
                 return Err(io::Error::last_os_error());
             }
             // SAFETY: the kernel has just given us this descriptor, and nobody else has it.
-            Ok(Counter(unsafe { File::from_raw_fd(fd) }))
+            Ok(EnergyCounter(unsafe { File::from_raw_fd(fd) }))
         }
     }
 
-    pub(super) struct Energy {
+    pub(super) struct EnergyReading {
         pub(super) domain: Domain,
         pub(super) scale: f64,
-        pub(super) counter: Counter,
+        pub(super) counter: EnergyCounter,
     }
 
-    impl Channel for Energy {
+    impl Channel for EnergyReading {
         fn domain(&self) -> Domain {
             self.domain
         }
         fn mechanism(&self) -> &'static str {
             "perf"
         }
-        fn shape(&self) -> Shape {
+        fn shape(&self) -> CounterShape {
             // The kernel follows the hardware's wraps itself.
-            Shape { joules_per_unit: self.scale, end: End::Never, most_w: MOST_W }
+            CounterShape { joules_per_unit: self.scale, end: CounterEnd::Never, most_w: MOST_W }
         }
         fn read(&mut self) -> io::Result<u64> {
             let mut bytes = [0; 8];

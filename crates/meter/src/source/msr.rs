@@ -12,7 +12,7 @@
 //! own; else on its first: once at each end of a window, as perf's events do.
 
 use crate::channel::{Channel, Channels, MOST_W, Unavailable};
-use crate::counter::{End, Shape};
+use crate::counter::{CounterEnd, CounterShape};
 use crate::domain::Domain;
 use crate::source::number_of;
 use std::collections::BTreeMap;
@@ -54,21 +54,21 @@ fn joules_per_unit(domain: Domain, cpu: &CpuFacts, unit: u64) -> f64 {
 }
 
 /// One counter of one package.
-struct Counter {
+struct MsrCounter {
     domain: Domain,
     address: u32,
-    shape: Shape,
+    shape: CounterShape,
     node: Box<dyn Node>,
 }
 
-impl Channel for Counter {
+impl Channel for MsrCounter {
     fn domain(&self) -> Domain {
         self.domain
     }
     fn mechanism(&self) -> &'static str {
         "msr"
     }
-    fn shape(&self) -> Shape {
+    fn shape(&self) -> CounterShape {
         self.shape
     }
     fn read(&mut self) -> io::Result<u64> {
@@ -120,12 +120,12 @@ pub(super) fn channels(root: &dyn Root, wanted: impl Fn(Domain) -> bool) -> Chan
             });
             match opened {
                 Ok((node, unit)) => {
-                    let shape = Shape {
+                    let shape = CounterShape {
                         joules_per_unit: joules_per_unit(domain, &facts, unit),
-                        end: End::After(u64::from(u32::MAX)),
+                        end: CounterEnd::After(u64::from(u32::MAX)),
                         most_w: MOST_W,
                     };
-                    channels.push(Box::new(Counter { domain, address: register.address, shape, node }));
+                    channels.push(Box::new(MsrCounter { domain, address: register.address, shape, node }));
                 }
                 // One word for all: without the device there is none.
                 Err(e) if e.kind() == io::ErrorKind::NotFound => {

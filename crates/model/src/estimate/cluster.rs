@@ -20,8 +20,8 @@
 //! ([`super::ridge`]), their penalties chosen by leaving one SoC out in turn; the width of the power's interval too.
 
 use super::Watts;
-use super::ridge::{self, Points, Scale};
-use super::table::{Expected, Table, TableError};
+use super::ridge::{self, ColumnScale, Points};
+use super::table::{Expected, MeasurementTable, TableError};
 use std::collections::BTreeMap;
 
 /// Columns that a table must have.
@@ -42,7 +42,7 @@ const LEAST_SOCS: usize = 3;
 
 /// A frequency and what was measured there.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Level {
+pub struct ClusterLevel {
     /// Its row in the table.
     pub row: u64,
     /// The frequency that was set, in kHz.
@@ -63,7 +63,7 @@ pub struct Cluster {
     /// A CPU of the cluster.
     pub cpu: u32,
     /// Rising by frequency, at least one.
-    pub levels: Vec<Level>,
+    pub levels: Vec<ClusterLevel>,
     /// What the idle machine drew, in watts.
     pub idle_w: Option<f64>,
 }
@@ -93,7 +93,7 @@ impl Cluster {
 
     /// The level at which a piece of work takes least energy, as measured. `None` where no power was.
     pub fn least_energy(&self) -> Option<usize> {
-        let energy = |l: &Level| l.watts.filter(|w| *w > 0.0).map(|w| w / l.rate);
+        let energy = |l: &ClusterLevel| l.watts.filter(|w| *w > 0.0).map(|w| w / l.rate);
         let known = self.levels.iter().enumerate().filter_map(|(at, l)| Some((at, energy(l)?)));
         known.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(at, _)| at)
     }
@@ -104,7 +104,7 @@ impl Cluster {
 /// # Errors
 /// One line: a column is missing, a cell is no number that makes sense, a level is there twice.
 pub fn read(file: &str, bytes: &[u8]) -> Result<Vec<Cluster>, TableError> {
-    let table = Table::read(file, bytes, COLUMNS)?;
+    let table = MeasurementTable::read(file, bytes, COLUMNS)?;
     let mut clusters: BTreeMap<(String, String, u32), Cluster> = BTreeMap::new();
     for row in &table.rows {
         let number =
@@ -141,7 +141,7 @@ pub fn read(file: &str, bytes: &[u8]) -> Result<Vec<Cluster>, TableError> {
         if cluster.levels.len() == MAX_LEVELS {
             return Err(table.wrong(row, format!("the cluster's levels: expected at most {MAX_LEVELS}")));
         }
-        cluster.levels.insert(at, Level { row: row.number, khz, rate, watts });
+        cluster.levels.insert(at, ClusterLevel { row: row.number, khz, rate, watts });
     }
     Ok(clusters.into_values().collect())
 }
@@ -199,7 +199,7 @@ pub struct Estimator {
     bow: Vec<f64>,
     /// Half of the 90 % interval's width where [`inward`] is 1, in logarithms of watts.
     half_width: f64,
-    scales: Vec<Scale>,
+    scales: Vec<ColumnScale>,
     least: Vec<f64>,
 }
 
@@ -316,7 +316,8 @@ impl Estimator {
             }
         }
         let column = |i: usize| places.iter().map(|p| p[i]).collect::<Vec<f64>>();
-        let scales: Vec<Scale> = (0..LEAST - 1).map(|i| Scale::of(&column(i), &least.weight)).collect();
+        let scales: Vec<ColumnScale> =
+            (0..LEAST - 1).map(|i| ColumnScale::of(&column(i), &least.weight)).collect();
         least.x = places.iter().flat_map(|p| scaled(p, &scales)).collect();
 
         let bow_penalty = bows.penalty(BOW, socs, BOW_PENALTIES, true, |off| off);
@@ -368,7 +369,7 @@ impl Estimator {
 }
 
 /// The constant, then the scaled columns.
-fn scaled<'a>(columns: &'a [f64], scales: &'a [Scale]) -> impl Iterator<Item = f64> + 'a {
+fn scaled<'a>(columns: &'a [f64], scales: &'a [ColumnScale]) -> impl Iterator<Item = f64> + 'a {
     std::iter::once(1.0).chain(columns.iter().zip(scales).map(|(v, s)| s.apply(*v)))
 }
 

@@ -5,7 +5,7 @@
 
 /// Designs that share how power goes with load. The years are those of the servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Line {
+pub enum ProcessorLine {
     /// Intel up to Westmere (2010).
     IntelEarly,
     /// Intel since Sandy Bridge (2011): bus, memory and PCI Express in one package that can sleep.
@@ -23,7 +23,7 @@ pub struct Processor {
     /// follows no known rule.
     pub family: String,
     /// Its line; by the year where the name does not tell.
-    pub line: Line,
+    pub line: ProcessorLine,
     /// Sold as a part of less power: Intel's L, AMD's HE and EE.
     pub low_power: bool,
 }
@@ -44,10 +44,10 @@ pub fn read(name: &str, year: f64) -> Processor {
     let (family, line) = known.unwrap_or_else(|| {
         let amd = words.contains(&"amd");
         let line = match (amd, year) {
-            (true, y) if y >= AMD_ZEN => Line::AmdZen,
-            (true, _) => Line::AmdEarly,
-            (false, y) if y >= INTEL_LATE => Line::IntelLate,
-            (false, _) => Line::IntelEarly,
+            (true, y) if y >= AMD_ZEN => ProcessorLine::AmdZen,
+            (true, _) => ProcessorLine::AmdEarly,
+            (false, y) if y >= INTEL_LATE => ProcessorLine::IntelLate,
+            (false, _) => ProcessorLine::IntelEarly,
         };
         (words.join(" "), line)
     });
@@ -66,7 +66,7 @@ fn digits(word: &str) -> (&str, &str) {
 }
 
 /// Family and line, where this word tells them.
-fn word(word: &str, words: &[&str], at: usize) -> Option<(String, Line)> {
+fn word(word: &str, words: &[&str], at: usize) -> Option<(String, ProcessorLine)> {
     let has = |w: &str| words.contains(&w);
     let (number, suffix) = digits(word);
     let four = number.len() == 4;
@@ -74,40 +74,45 @@ fn word(word: &str, words: &[&str], at: usize) -> Option<(String, Line)> {
         // Four signs, the first and the last of them digits: 7763, 7F72, 9654P.
         let model = word.starts_with(|c: char| c.is_ascii_digit()) && !word.contains(['.', '-']);
         let generation = word.chars().nth(3).filter(|c| model && c.is_ascii_digit())?;
-        return Some((format!("EPYC {generation}"), Line::AmdZen));
+        return Some((format!("EPYC {generation}"), ProcessorLine::AmdZen));
     }
     if has("opteron") {
-        return four.then(|| (format!("Opteron {}xxx", &number[..1]), Line::AmdEarly));
+        return four.then(|| (format!("Opteron {}xxx", &number[..1]), ProcessorLine::AmdEarly));
     }
     if let Some((series @ ("e3" | "e5" | "e7"), model)) = word.split_once('-') {
         let (number, rest) = digits(model);
         let version = rest.rsplit_once('v').map(|(_, v)| v).or_else(|| words.get(at + 1)?.strip_prefix('v'));
         let version = version.filter(|v| v.len() == 1 && *v != "1").unwrap_or("1");
         // The first E7 is a Westmere.
-        let line = if series == "e7" && version == "1" { Line::IntelEarly } else { Line::IntelLate };
+        let line = if series == "e7" && version == "1" {
+            ProcessorLine::IntelEarly
+        } else {
+            ProcessorLine::IntelLate
+        };
         return (number.len() == 4).then(|| (format!("Xeon {} v{version}", series.to_uppercase()), line));
     }
     if let Some((series @ ("e" | "d" | "w"), model)) = word.split_once('-') {
         let (number, _) = digits(model);
-        return (number.len() >= 4)
-            .then(|| (format!("Xeon {}-{}xxx", series.to_uppercase(), &number[..1]), Line::IntelLate));
+        return (number.len() >= 4).then(|| {
+            (format!("Xeon {}-{}xxx", series.to_uppercase(), &number[..1]), ProcessorLine::IntelLate)
+        });
     }
     if let Some(("i3" | "i5" | "i7" | "i9", model)) = word.split_once('-') {
         let (number, _) = digits(model);
-        let line = if number.len() >= 4 { Line::IntelLate } else { Line::IntelEarly };
+        let line = if number.len() >= 4 { ProcessorLine::IntelLate } else { ProcessorLine::IntelEarly };
         let generation = number.len().checked_sub(3)?;
         let generation = if generation == 0 { "1" } else { &number[..generation] };
         return Some((format!("Core {generation}"), line));
     }
     if ["platinum", "gold", "silver", "bronze"].into_iter().any(has) {
-        return four.then(|| (format!("Xeon Scalable {}", &number[1..2]), Line::IntelLate));
+        return four.then(|| (format!("Xeon Scalable {}", &number[1..2]), ProcessorLine::IntelLate));
     }
     let (number, suffix) = match word.strip_prefix(['l', 'e', 'x', 'w']) {
         Some(rest) => digits(rest),
         None => (number, suffix),
     };
     (number.len() == 4 && (suffix.is_empty() || suffix == "m") && !has("amd"))
-        .then(|| (format!("Xeon {}xx", &number[..2]), Line::IntelEarly))
+        .then(|| (format!("Xeon {}xx", &number[..2]), ProcessorLine::IntelEarly))
 }
 
 /// `l5430`, `e3-1260l`, `e3-1265lv3`, `2376he`, `ee`.
@@ -127,7 +132,7 @@ mod tests {
 
     #[test]
     fn names_as_systems_and_results_have_them() {
-        use Line::*;
+        use ProcessorLine::*;
         for (name, family, line, low) in [
             ("Intel Xeon X5670", "Xeon 56xx", IntelEarly, false),
             ("Intel Xeon processor L5335", "Xeon 53xx", IntelEarly, true),
@@ -177,9 +182,9 @@ mod tests {
 
     #[test]
     fn the_year_tells_where_the_name_does_not() {
-        assert_eq!(read("Some CPU", 2020.0).line, Line::IntelLate);
-        assert_eq!(read("AMD something", 2020.0).line, Line::AmdZen);
-        assert_eq!(read("", 2007.0).line, Line::IntelEarly);
-        assert_eq!(read("é€-\u{1b} e5- epyc 7\u{20ac}", f64::NAN).line, Line::IntelEarly);
+        assert_eq!(read("Some CPU", 2020.0).line, ProcessorLine::IntelLate);
+        assert_eq!(read("AMD something", 2020.0).line, ProcessorLine::AmdZen);
+        assert_eq!(read("", 2007.0).line, ProcessorLine::IntelEarly);
+        assert_eq!(read("é€-\u{1b} e5- epyc 7\u{20ac}", f64::NAN).line, ProcessorLine::IntelEarly);
     }
 }

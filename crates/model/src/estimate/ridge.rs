@@ -113,21 +113,21 @@ pub fn quantile(values: impl IntoIterator<Item = (f64, f64)>, p: f64) -> Option<
 
 /// Mean and standard deviation of a column, by which it is brought to mean 0 and deviation 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Scale {
+pub struct ColumnScale {
     /// Its weighted mean.
     pub mean: f64,
     /// Its weighted standard deviation; 1 where it does not vary.
     pub sd: f64,
 }
 
-impl Scale {
+impl ColumnScale {
     /// Of values with weights.
-    pub fn of(values: &[f64], weight: &[f64]) -> Scale {
+    pub fn of(values: &[f64], weight: &[f64]) -> ColumnScale {
         let total: f64 = weight.iter().sum();
         let mean = dot(values, weight) / total;
         let squares: f64 = values.iter().zip(weight).map(|(v, w)| w * (v - mean).powi(2)).sum();
         let sd = (squares / total).sqrt();
-        Scale { mean, sd: if sd > 1e-9 { sd } else { 1.0 } }
+        ColumnScale { mean, sd: if sd > 1e-9 { sd } else { 1.0 } }
     }
 
     /// The value in standard deviations from the mean.

@@ -19,9 +19,9 @@
 //! some 10 %. Results are tuned by their vendors: a server of the same make in service draws more.
 
 use super::Watts;
-use super::processor::{self, Line};
-use super::ridge::{self, Points, Scale};
-use super::table::{Expected, Table, TableError};
+use super::processor::{self, ProcessorLine};
+use super::ridge::{self, ColumnScale, Points};
+use super::table::{Expected, MeasurementTable, TableError};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -82,7 +82,7 @@ pub struct Server {
 
 /// A server with what was measured of it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Measured {
+pub struct MeasuredServer {
     /// Its row in the table.
     pub row: u64,
     /// What it says of itself.
@@ -91,7 +91,7 @@ pub struct Measured {
     pub watts: [Option<f64>; 11],
 }
 
-impl Measured {
+impl MeasuredServer {
     /// The family of its processor.
     pub fn family(&self) -> String {
         processor::read(&self.server.cpu, self.server.year).family
@@ -102,7 +102,7 @@ impl Measured {
 #[derive(Clone, Debug, Default)]
 pub struct Servers {
     /// Those that can be predicted.
-    pub measured: Vec<Measured>,
+    pub measured: Vec<MeasuredServer>,
     /// Rows with an empty input.
     pub without_inputs: Vec<u64>,
 }
@@ -112,7 +112,7 @@ pub struct Servers {
 /// # Errors
 /// One line: a column is missing, or a cell is no number that makes sense.
 pub fn read(file: &str, bytes: &[u8]) -> Result<Servers, TableError> {
-    let table = Table::read(file, bytes, COLUMNS)?;
+    let table = MeasurementTable::read(file, bytes, COLUMNS)?;
     let mut servers = Servers::default();
     for row in &table.rows {
         let number = |column: &str, low: f64, high: f64, unit: &'static str| {
@@ -134,7 +134,7 @@ pub fn read(file: &str, bytes: &[u8]) -> Result<Servers, TableError> {
         match inputs {
             [Some(chips), Some(cores), Some(threads), Some(mhz), Some(memory_gb), Some(year)] => {
                 let server = Server { cpu, chips, cores, threads, mhz, memory_gb, year };
-                servers.measured.push(Measured { row: row.number, server, watts });
+                servers.measured.push(MeasuredServer { row: row.number, server, watts });
             }
             _ => servers.without_inputs.push(row.number),
         }
@@ -183,7 +183,7 @@ fn features(s: &Server, span: &Span) -> [f64; FEATURES.len()] {
     let [chips, cores, threads, mhz, memory, year] = at;
     let told = processor::read(&s.cpu, s.year);
     let is = |yes: bool| f64::from(u8::from(yes));
-    let amd = matches!(told.line, Line::AmdEarly | Line::AmdZen);
+    let amd = matches!(told.line, ProcessorLine::AmdEarly | ProcessorLine::AmdZen);
     // About the middle of what is seen, so that the products do not stand for their factors.
     let years = (year - MIDDLE_YEAR) / 5.0;
     let (cores_8, mhz_2500) = (cores - 8_f64.ln(), mhz - 2500_f64.ln());
@@ -200,8 +200,8 @@ fn features(s: &Server, span: &Span) -> [f64; FEATURES.len()] {
         years * chips,
         is(told.low_power),
         is(amd),
-        is(told.line == Line::IntelLate),
-        is(told.line == Line::AmdZen),
+        is(told.line == ProcessorLine::IntelLate),
+        is(told.line == ProcessorLine::AmdZen),
     ]
 }
 
@@ -231,7 +231,7 @@ pub struct Estimator {
 const WIDTH: usize = FEATURES.len() + 1;
 
 /// Results as the fit sees them.
-struct Design {
+struct ServerDesign {
     x: Vec<f64>,
     /// A column of logarithms of watts for each load; 0 where there is none.
     y: [Vec<f64>; 11],
@@ -241,11 +241,11 @@ struct Design {
     family: Vec<usize>,
     families: usize,
     span: Span,
-    scales: Vec<Scale>,
+    scales: Vec<ColumnScale>,
 }
 
-impl Design {
-    fn new(results: &[&Measured]) -> Design {
+impl ServerDesign {
+    fn new(results: &[&MeasuredServer]) -> ServerDesign {
         let mut numbers: BTreeMap<String, usize> = BTreeMap::new();
         let mut family = Vec::with_capacity(results.len());
         for r in results {
@@ -263,13 +263,14 @@ impl Design {
         }
         let rows: Vec<[f64; FEATURES.len()]> = results.iter().map(|r| features(&r.server, &span)).collect();
         let column = |c: usize| rows.iter().map(|r| r[c]).collect::<Vec<f64>>();
-        let scales: Vec<Scale> = (0..FEATURES.len()).map(|c| Scale::of(&column(c), &base)).collect();
+        let scales: Vec<ColumnScale> =
+            (0..FEATURES.len()).map(|c| ColumnScale::of(&column(c), &base)).collect();
         let x = rows.iter().flat_map(|r| scaled(r, &scales)).collect();
         let y = std::array::from_fn(|l| results.iter().map(|r| r.watts[l].map_or(0.0, f64::ln)).collect());
         let weight = std::array::from_fn(|l| {
             results.iter().zip(&base).map(|(r, b)| if r.watts[l].is_some() { *b } else { 0.0 }).collect()
         });
-        Design { x, y, weight, family, families: numbers.len(), span, scales }
+        ServerDesign { x, y, weight, family, families: numbers.len(), span, scales }
     }
 
     /// The weights of a load without a family.
@@ -298,14 +299,14 @@ impl Design {
 }
 
 /// A row of the design: the constant, then the scaled columns.
-fn scaled<'a>(row: &'a [f64], scales: &'a [Scale]) -> impl Iterator<Item = f64> + 'a {
+fn scaled<'a>(row: &'a [f64], scales: &'a [ColumnScale]) -> impl Iterator<Item = f64> + 'a {
     std::iter::once(1.0).chain(row.iter().zip(scales).map(|(v, s)| s.apply(*v)))
 }
 
 impl Estimator {
     /// Fits to results. `None` with fewer than three families, or where some load was never measured.
-    pub fn of(results: &[&Measured]) -> Option<Estimator> {
-        let design = Design::new(results);
+    pub fn of(results: &[&MeasuredServer]) -> Option<Estimator> {
+        let design = ServerDesign::new(results);
         if design.families < LEAST_FAMILIES {
             return None;
         }
@@ -382,8 +383,8 @@ impl Estimator {
     pub fn watts(&self, server: &Server) -> [Watts; 11] {
         let mut span = [[0.0; 2]; INPUTS];
         span.copy_from_slice(&self.span);
-        let scales: Vec<Scale> =
-            self.mean.iter().zip(&self.sd).map(|(&mean, &sd)| Scale { mean, sd }).collect();
+        let scales: Vec<ColumnScale> =
+            self.mean.iter().zip(&self.sd).map(|(&mean, &sd)| ColumnScale { mean, sd }).collect();
         let x: Vec<f64> = scaled(&features(server, &span), &scales).collect();
         std::array::from_fn(|l| Watts::around(ridge::dot(&x, &self.coefficients[l]), self.half_width[l]))
     }
@@ -399,7 +400,7 @@ fn six(v: f64) -> String {
 mod tests {
     use super::*;
 
-    fn given() -> Vec<Measured> {
+    fn given() -> Vec<MeasuredServer> {
         read("specpower.csv", super::super::data::SPECPOWER.as_bytes()).expect("sound").measured
     }
 
@@ -442,7 +443,7 @@ mod tests {
     #[test]
     fn too_few_families_give_no_fit() {
         let given = given();
-        let one: Vec<&Measured> = given.iter().filter(|m| m.family() == "Xeon 56xx").collect();
+        let one: Vec<&MeasuredServer> = given.iter().filter(|m| m.family() == "Xeon 56xx").collect();
         assert!(one.len() > 30 && Estimator::of(&one).is_none());
     }
 

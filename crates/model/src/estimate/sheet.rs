@@ -12,7 +12,7 @@
 //! clocks = "package"               # whose clock is its own: core or package
 //! idle = "skylake"                 # whose C-states it has: a family of intel_idle.c, or "zen", "arm"
 //! sleeps = true                    # false: a package never sleeps, by its firmware's limit or as another package is at work
-//! poll = false                     # true: before them a state POLL, for `idle=poll` and where deeper ones were switched off
+//! poll = true                      # before them a state POLL, as Linux has it on x86; without the key: unless idle is "arm"
 //! source = "Intel ARK"
 //! ```
 //!
@@ -69,9 +69,8 @@ pub struct Sheet {
     /// Whether packages have a sleep of their own.
     #[serde(default = "yes")]
     sleeps: bool,
-    /// Whether idle cores may poll: a state before the others.
-    #[serde(default)]
-    poll: bool,
+    /// Whether idle cores may poll: a state before the others. Linux has one on x86.
+    poll: Option<bool>,
     #[serde(default)]
     driver: String,
     #[serde(default = "schedutil")]
@@ -148,7 +147,7 @@ impl Law {
 }
 
 /// A drawn machine's figures.
-struct Figures {
+struct DrawnFigures {
     /// A busy core at each speed, fastest first.
     busy_w: Vec<f64>,
     /// A halted core at the highest and at the lowest speed.
@@ -228,7 +227,7 @@ impl Sheet {
         all
     }
 
-    fn figures(&self, law: &Law, speeds: &[f64]) -> Figures {
+    fn figures(&self, law: &Law, speeds: &[f64]) -> DrawnFigures {
         let (top, low) = (speeds[0], speeds[speeds.len() - 1]);
         let share = |mhz: f64| if top > low { (mhz - low) / (top - low) } else { 1.0 };
         let at = |mhz: f64| {
@@ -244,7 +243,7 @@ impl Sheet {
         };
         let busy_w: Vec<f64> = speeds.iter().map(|&mhz| watts(mhz)).collect();
         let uncore_w = law.uncore_w * self.tdp_w;
-        Figures {
+        DrawnFigures {
             halted_w: [busy_w[0] * law.halted, busy_w[busy_w.len() - 1] * law.halted],
             polling_w: [busy_w[0] * POLLING, busy_w[busy_w.len() - 1] * POLLING],
             busy_w,
@@ -313,8 +312,8 @@ mod tests {
         let acpi = I7.replace("idle = 'skylake'", "idle = 'comet-lake-acpi'");
         let machine = parse(&sheet(&acpi).unwrap().machine_text(), "sheet").unwrap();
         let exits: Vec<u64> = machine.kinds[0].idle.iter().map(|s| s.exit_ns[0]).collect();
-        assert_eq!(exits, [1_000, 36_000, 36_000]);
-        assert_eq!(machine.kinds[0].idle[2].latency_ns, 1_034_000);
+        assert_eq!(exits, [0, 1_000, 36_000, 36_000], "POLL, C1, C2, C3");
+        assert_eq!(machine.kinds[0].idle[3].latency_ns, 1_034_000);
     }
 
     #[test]

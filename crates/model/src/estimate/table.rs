@@ -44,7 +44,7 @@ pub struct TableRow {
 
 /// A table's rows.
 #[derive(Clone, Debug)]
-pub struct Table {
+pub struct MeasurementTable {
     file: String,
     columns: &'static [&'static str],
     /// In the order of the file.
@@ -59,12 +59,16 @@ pub struct Expected {
     pub unit: &'static str,
 }
 
-impl Table {
+impl MeasurementTable {
     /// Reads a table that has at least these columns, in any order.
     ///
     /// # Errors
     /// No text, no header, a column that is missing, a row with another number of cells, no rows.
-    pub fn read(file: &str, bytes: &[u8], columns: &'static [&'static str]) -> Result<Table, TableError> {
+    pub fn read(
+        file: &str,
+        bytes: &[u8],
+        columns: &'static [&'static str],
+    ) -> Result<MeasurementTable, TableError> {
         let whole = |problem: String| TableError::of_file(file, problem);
         let text = std::str::from_utf8(bytes)
             .map_err(|e| whole(format!("byte {} is no text: expected UTF-8", e.valid_up_to())))?;
@@ -90,7 +94,7 @@ impl Table {
         if rows.is_empty() {
             return Err(whole("no rows: expected some under the header".into()));
         }
-        Ok(Table { file: file.to_owned(), columns, rows })
+        Ok(MeasurementTable { file: file.to_owned(), columns, rows })
     }
 
     /// An error in a row.
@@ -146,8 +150,8 @@ mod tests {
 
     const WATTS: Expected = Expected { range: 0.0..=100.0, unit: "W" };
 
-    fn read(text: &[u8]) -> Result<Table, String> {
-        Table::read("t.csv", text, &["b", "a"]).map_err(|e| e.to_string())
+    fn read(text: &[u8]) -> Result<MeasurementTable, String> {
+        MeasurementTable::read("t.csv", text, &["b", "a"]).map_err(|e| e.to_string())
     }
 
     #[test]

@@ -29,7 +29,9 @@ pub(super) fn fill(s: &SpeedsTable, levels: &mut [SpeedLevel], idle: &[CState]) 
         let at = s.mhz.iter().position(|mhz| (mhz * 1e3).round() as u32 == level.khz && !level.throttled);
         let uw = match at.and_then(|at| s.volts.get(at)) {
             Some(volts) => coefficient * volts * volts * f64::from(level.khz) * 1e-3,
-            None => (level.busy_w - idle.first().map_or(0.0, |state| state.watts[i])) * 1e6,
+            None => {
+                (level.busy_w - idle.iter().find(|s| !s.polls()).map_or(0.0, |state| state.watts[i])) * 1e6
+            }
         };
         level.model_uw = uw.clamp(0.0, f64::from(u32::MAX)) as u32;
     }

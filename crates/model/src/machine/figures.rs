@@ -30,7 +30,7 @@ use super::tables::{DrawsTable, File};
 use super::{Confidence, Figure, MachineModel};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use table::{Quantity, ROWS, Row, spell_out};
+use table::{FigureRow, Quantity, ROWS, spell_out};
 use wattwise_figure::{Random, normal};
 
 /// Standard deviations that hold 19 of 20 draws.
@@ -136,7 +136,7 @@ pub struct Uncertain {
     pub origin: usize,
     /// How its factor is spread.
     pub spread: Spread,
-    place: Place,
+    place: FigurePlace,
 }
 
 impl Uncertain {
@@ -153,7 +153,7 @@ impl Uncertain {
 
 /// Where a figure's values stand in the file.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct FigurePlace {
     row: usize,
     kind: usize,
     /// A bit for each speed or state that it covers: at most 128 of either.
@@ -168,7 +168,7 @@ impl Written {
     /// Of a sound file with its origins; a sentence where a range is none.
     pub(super) fn new(mut file: File, provenance: &[Figure]) -> Result<Written, String> {
         spell_out(&mut file);
-        let mut search = Search { provenance, used: vec![0; provenance.len()], found: Vec::new() };
+        let mut search = FigureSearch { provenance, used: vec![0; provenance.len()], found: Vec::new() };
         for (at, row) in ROWS.iter().enumerate() {
             let kinds = if row.table.of_kind() { file.kind.len() } else { 1 };
             for kind in 0..kinds {
@@ -180,7 +180,7 @@ impl Written {
             }
         }
         search.check_ranges()?;
-        let Search { mut found, .. } = search;
+        let FigureSearch { mut found, .. } = search;
         found.sort_by_key(|f: &Uncertain| f.origin);
         file.draws.iter().try_for_each(|draws| check_draws(draws, &found))?;
         Ok(Written(Some(Arc::new((file, found)))))
@@ -225,7 +225,7 @@ fn check_draws(draws: &DrawsTable, found: &[Uncertain]) -> Result<(), String> {
 }
 
 /// Values of a row that have one source: one figure.
-struct Group {
+struct FigureGroup {
     what: String,
     /// Its line of the provenance.
     origin: usize,
@@ -234,14 +234,14 @@ struct Group {
 }
 
 /// The search for the figures of a file.
-struct Search<'a> {
+struct FigureSearch<'a> {
     provenance: &'a [Figure],
     /// Figures found under each line of the provenance.
     used: Vec<usize>,
     found: Vec<Uncertain>,
 }
 
-impl Search<'_> {
+impl FigureSearch<'_> {
     fn origin(&self, path: &str) -> Option<usize> {
         self.provenance.iter().position(|f| f.what == path)
     }
@@ -263,7 +263,7 @@ impl Search<'_> {
             let name = names.get(entry)?;
             self.origin(&format!("{here}.{name}.{key}")).or_else(|| self.origin(&format!("{here}.{name}")))
         };
-        let mut groups: Vec<Group> = Vec::new();
+        let mut groups: Vec<FigureGroup> = Vec::new();
         for (entry, value) in values {
             let (what, origin) = match own(entry) {
                 Some(origin) => (format!("{here}.{}.{key}", names[entry]), origin),
@@ -271,15 +271,15 @@ impl Search<'_> {
             };
             match groups.iter_mut().find(|g| g.what == what) {
                 Some(group) => group.values.push((entry, value)),
-                None => groups.push(Group { what, origin, values: vec![(entry, value)] }),
+                None => groups.push(FigureGroup { what, origin, values: vec![(entry, value)] }),
             }
         }
         groups.into_iter().try_for_each(|group| self.add(at, kind, group))
     }
 
-    fn add(&mut self, row: usize, kind: usize, group: Group) -> Result<(), String> {
-        let Group { what, origin, values } = group;
-        let Row { part, quantity, unit, .. } = ROWS[row];
+    fn add(&mut self, row: usize, kind: usize, group: FigureGroup) -> Result<(), String> {
+        let FigureGroup { what, origin, values } = group;
+        let FigureRow { part, quantity, unit, .. } = ROWS[row];
         let Figure { confidence, range, .. } = self.provenance[origin];
         let nominal = values[0].1;
         self.used[origin] += 1;
@@ -309,7 +309,7 @@ impl Search<'_> {
         let entries = values.iter().fold(0, |mask, (entry, _)| mask | 1_u128 << entry);
         let (a, b) = spread.ends();
         let (a, b) = (part.scaled(nominal, a), part.scaled(nominal, b));
-        let place = Place { row, kind, entries };
+        let place = FigurePlace { row, kind, entries };
         self.found.push(Uncertain {
             what,
             unit,
@@ -348,7 +348,7 @@ impl Search<'_> {
 
 /// A line of [`MachineModel::inputs`].
 #[derive(Clone, Debug, PartialEq)]
-pub struct Input<'a> {
+pub struct MachineInput<'a> {
     /// Its path in the file.
     pub what: &'a str,
     /// Where it comes from.
@@ -356,12 +356,12 @@ pub struct Input<'a> {
     /// How far to trust it.
     pub confidence: Confidence,
     /// Value and interval, where it is a figure that is drawn.
-    pub value: Option<Value>,
+    pub value: Option<FigureValue>,
 }
 
 /// A figure's value and the interval that holds 19 of 20 draws.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Value {
+pub struct FigureValue {
     /// In the file; of several the first that is not 0.
     pub nominal: f64,
     /// The interval's lower end.
@@ -381,11 +381,12 @@ impl MachineModel {
 
     /// Everything that went into the machine: each line of [`MachineModel::provenance`], followed by the figures that
     /// rest on it. A figure whose path is the line's own is one with it.
-    pub fn inputs(&self) -> Vec<Input<'_>> {
-        let value = |f: &Uncertain| Value { nominal: f.nominal, low: f.low, high: f.high, unit: f.unit };
+    pub fn inputs(&self) -> Vec<MachineInput<'_>> {
+        let value =
+            |f: &Uncertain| FigureValue { nominal: f.nominal, low: f.low, high: f.high, unit: f.unit };
         let mut lines = Vec::new();
         for (at, line) in self.provenance.iter().enumerate() {
-            let input = |what, value| Input {
+            let input = |what, value| MachineInput {
                 what,
                 source: line.source.as_str(),
                 confidence: line.confidence,

@@ -60,7 +60,8 @@
 //! ```
 //!
 //! A package's idle state (`idle = [{ name = "PC6", needs = "C6", watts = 1.0, exit_us = 50 }]`) is entered when each of its cores is in
-//! the C-state `needs` or deeper; with `every_package = true` when each core of the whole machine is.
+//! the C-state `needs` or deeper; with `every_package = true` when each core of the whole machine is. A kind's first C-state may be called
+//! `POLL`: the kernel's loop that looks for work, as Linux has it on x86 (`latency_us = 0`, `target_us = 0`).
 //!
 //! Optional: `[wakeup]` (what it costs that a waker and whom it wakes are apart), `[thermal]` (with `leakage_per_c`, the share by
 //! which cores' watts, given for 50 degrees Celsius, grow with a degree), `[memory]` (`watts` of each package's memory at rest,
@@ -73,7 +74,7 @@
 //! step_mhz = 2000
 //! delay_us = 10000                # ... from so long after the first one does ...
 //! hold_us = 20000                 # ... until so long after the last one did
-//! votes = "C1"                    # the deepest C-state in which a core's clock still counts; without it the first
+//! votes = "C1"                    # the deepest C-state in which a core's clock still counts; without it the first that is not POLL
 //! source = "..."
 //! confidence = "fitted"
 //!
@@ -284,7 +285,7 @@ fn build(file: &File) -> Result<MachineModel, String> {
     if file.topology.llc.is_none() {
         note_default(from, "topology.llc".into(), "one last-level cache a package");
     }
-    let Kinds { mut kinds, transitions, boosts } = kinds(file, from)?;
+    let FileKinds { mut kinds, transitions, boosts } = kinds(file, from)?;
     let states: Vec<String> = file.package.idle.iter().map(|s| s.name.clone()).collect();
     file.package.note("package", &states, from)?;
     file.platform.note("platform", &[], from)?;
@@ -509,18 +510,18 @@ pub(super) fn tick(file: &File, from: &mut Vec<Figure>) -> Result<Tick, String> 
 }
 
 /// The kinds of core, and what goes with each.
-struct Kinds {
+struct FileKinds {
     kinds: Vec<CoreKind>,
     transitions: Vec<Transition>,
     boosts: Vec<Vec<u8>>,
 }
 
-fn kinds(file: &File, from: &mut Vec<Figure>) -> Result<Kinds, String> {
+fn kinds(file: &File, from: &mut Vec<Figure>) -> Result<FileKinds, String> {
     if file.kind.is_empty() || file.kind.len() > 8 {
         return Err(format!("{} kinds of core: expected 1 to 8", file.kind.len()));
     }
     unique("kind", file.kind.iter().map(|k| &k.name))?;
-    let mut all = Kinds { kinds: Vec::new(), transitions: Vec::new(), boosts: Vec::new() };
+    let mut all = FileKinds { kinds: Vec::new(), transitions: Vec::new(), boosts: Vec::new() };
     for k in &file.kind {
         note_kind(k, from)?;
         let here = format!("kind.{}", k.name);

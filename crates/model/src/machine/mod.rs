@@ -447,6 +447,20 @@ pub struct CState {
     pub watts: Vec<f64>,
 }
 
+impl CoreKind {
+    /// The hardware's first C-state: the one that a polling state may come before.
+    pub fn halted(&self) -> Option<&CState> {
+        self.idle.iter().find(|s| !s.polls())
+    }
+}
+
+impl CState {
+    /// Whether it is no state of the hardware but a loop of the kernel that looks for work. Linux names it `POLL`.
+    pub fn polls(&self) -> bool {
+        self.name == "POLL"
+    }
+}
+
 /// The scheduler's periodic tick.
 #[derive(Clone, Copy, Debug)]
 pub struct Tick {

@@ -42,7 +42,8 @@ pub(super) fn of(file: &File, kinds: &[CoreKind]) -> Result<Option<Uncore>, Stri
         return Err("uncore.step_w: expected step_mhz beside it, the clock from which it is drawn".into());
     }
     let votes = match &t.votes {
-        None => 0,
+        // The hardware's first state.
+        None => usize::from(kinds[0].idle.first().is_some_and(|s| s.polls())),
         Some(name) => kinds[0].idle.iter().position(|s| s.name == *name).ok_or_else(|| {
             let names: Vec<&str> = kinds[0].idle.iter().map(|s| s.name.as_str()).collect();
             format!("uncore.votes = '{name}': expected a C-state of the first kind: {}", names.join(", "))

@@ -76,6 +76,7 @@ const fn parameter(
 pub const COMMON: &[Parameter] = &[
     parameter("khz", "kHz", "3000000", "the clock at which lengths of work are told"),
     parameter("memory", "", "0..0.3", "share of the work's time that waits for memory, or an interval"),
+    parameter("beside", "", "0", "CPUs' worth of other work at that clock, which goes on all the while"),
 ];
 
 /// Every generator.
@@ -296,6 +297,17 @@ fn periodic(v: &Values) -> String {
     task("periodic", v.count("threads"), &keys, &steps)
 }
 
+/// What goes on beside the work: threads that compute for at most half of the time, each in turns of 10 ms at a moment of its own.
+fn beside(v: &Values) -> String {
+    let cpus = v.number("beside").min(1000.0);
+    if cpus == 0.0 {
+        return String::new();
+    }
+    let (n, turn_us) = ((2.0 * cpus).ceil(), 1e4);
+    let steps = [period(turn_us), run(turn_us * cpus / n)];
+    task("beside", n as u64, &format!("role = \"background\"\nstart_us = [0, {turn_us}]"), &steps)
+}
+
 fn ring(v: &Values) -> String {
     let (n, us, rounds) = (v.count("tasks").clamp(2, 1000), v.length("us"), v.count("rounds"));
     let work = format!("{{ run_us = {us} }}");
@@ -408,7 +420,7 @@ pub fn text(given: &str) -> Option<Result<String, GenerateError>> {
             generator.summary,
             values.count("khz")
         );
-        text + &(generator.tasks)(&values)
+        text + &(generator.tasks)(&values) + &beside(&values)
     }))
 }
 
@@ -424,6 +436,16 @@ pub fn workload(given: &str) -> Option<Result<Workload, GenerateError>> {
 mod tests {
     use super::*;
     use crate::workload::{Dist, Program, Step};
+
+    /// As much other work as was asked for, in turns, which is not judged.
+    #[test]
+    fn work_goes_on_beside() {
+        let made = workload("program:s=1,beside=1.8").unwrap().unwrap();
+        let (judged, beside): (Vec<_>, Vec<_>) = made.tasks.iter().partition(|t| t.is_foreground());
+        assert_eq!((judged.len(), beside.len()), (1, 4));
+        let text = text("program:s=1,beside=1.8").unwrap().unwrap();
+        assert!(text.contains("steps = [{ period_us = 10000 }, { run_us = 4500 }]"), "{text}");
+    }
 
     #[test]
     fn every_generator_makes_a_workload_of_its_defaults() {

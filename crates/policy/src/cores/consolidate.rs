@@ -28,7 +28,7 @@
 //! another core where the second thread's work costs no more than the same work on a core that would otherwise
 //! sleep; else one thread of each core first. One package before the next where a package that sleeps saves power.
 
-use super::{COST, CoreObservation, CorePolicy, CorePower, Cores, Draw, Place, order};
+use super::{COST, CoreObservation, CorePolicy, CorePower, Cores, CpuPlace, Draw, order};
 use crate::{CpuSample, MS, Param, ParamKind};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -61,7 +61,7 @@ fn usual_ns(obs: &CoreObservation<'_>) -> u64 {
 
 /// Wake-ups, and the time that the cores in use had for them.
 #[derive(Default)]
-struct Seen {
+struct WakeupsSeen {
     wakeups: u64,
     ns: u64,
     core_ns: u64,
@@ -95,7 +95,7 @@ struct Consolidate {
     noted_at_ns: u64,
     /// Whether gathering was worth it when last asked, and what was seen since.
     worth_it: bool,
-    seen: Seen,
+    seen: WakeupsSeen,
     /// All CPUs have been open for a look.
     settled: bool,
     /// Fewer CPUs are not kept before a time; that time after the last harm.
@@ -165,7 +165,7 @@ impl CorePolicy for Consolidate {
         self.order = draws.map_or(Vec::new(), |draws| cheapest_first(cpus, &draws));
     }
 
-    fn order(&self, places: &[Place]) -> Vec<u16> {
+    fn order(&self, places: &[CpuPlace]) -> Vec<u16> {
         if self.order.len() == places.len() { self.order.clone() } else { order(places) }
     }
 
@@ -180,7 +180,7 @@ impl CorePolicy for Consolidate {
     fn start(&mut self) -> usize {
         self.kept = self.cpus;
         self.note = None;
-        (self.worth_it, self.seen) = (false, Seen::default());
+        (self.worth_it, self.seen) = (false, WakeupsSeen::default());
         self.next_ns = if self.gains { self.note_ns } else { OFF_NS };
         self.cpus
     }
@@ -317,7 +317,7 @@ pub(super) static CONSOLIDATE: Cores = Cores {
             kept: cpus,
             note: None,
             worth_it: false,
-            seen: Seen::default(),
+            seen: WakeupsSeen::default(),
             settled: false,
             noted_at_ns: 0,
             floor: 1,
@@ -409,7 +409,7 @@ mod tests {
 
     fn power(core: u16, package: u16) -> CorePower {
         CorePower {
-            place: Place { core, package },
+            place: CpuPlace { core, package },
             deep_stay_ns: 400_000,
             draw: Some(Draw {
                 rate: 3000,

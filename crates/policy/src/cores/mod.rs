@@ -15,7 +15,7 @@ use alloc::vec::Vec;
 
 /// Where a CPU is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct CpuPlace {
     /// Its core, numbered through over the machine.
     pub core: u16,
     /// Its package.
@@ -55,7 +55,7 @@ impl CoreObservation<'_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CorePower {
     /// Where the CPU is.
-    pub place: Place,
+    pub place: CpuPlace,
     /// Shortest stay that pays for a C-state about as frugal as the deepest, in ns; 0 where that is not known.
     pub deep_stay_ns: u64,
     /// What the core draws; `None` on a machine that no model describes.
@@ -86,7 +86,7 @@ pub trait CorePolicy: Send {
     /// What the machine is and draws, one entry a CPU. Told before [`CorePolicy::start`] by whoever knows it.
     fn learn(&mut self, _: &[CorePower]) {}
     /// The order in which CPUs are kept; asked for after [`CorePolicy::learn`].
-    fn order(&self, places: &[Place]) -> Vec<u16> {
+    fn order(&self, places: &[CpuPlace]) -> Vec<u16> {
         order(places)
     }
     /// Time between observations, in ns.
@@ -130,7 +130,7 @@ pub fn find(name: &str) -> Option<&'static Cores> {
 }
 
 /// The order in which CPUs are kept: by package, by core, all threads of a core together.
-pub fn order(places: &[Place]) -> Vec<u16> {
+pub fn order(places: &[CpuPlace]) -> Vec<u16> {
     let mut cpus: Vec<u16> = (0..places.len() as u16).collect();
     cpus.sort_by_key(|&c| (places[usize::from(c)].package, places[usize::from(c)].core, c));
     cpus
@@ -175,7 +175,7 @@ mod testing {
     #[test]
     fn whole_cores_and_packages_first() {
         // Linux numbers second threads after all first ones: CPU 4 is CPU 0's sibling.
-        let place = |core, package| Place { core, package };
+        let place = |core, package| CpuPlace { core, package };
         let places = [
             place(0, 0),
             place(2, 1),

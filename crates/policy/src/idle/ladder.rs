@@ -17,10 +17,11 @@
 //!
 //! The tick is stopped always: the governor has no prediction by which to keep it.
 //!
-//! Left out: the polling state below the first, which the kernel's ladder never stays on by itself; and the
-//! rule that a latency limit of 0 means that state.
+//! A state that polls is below the lowest rung: the kernel's ladder never stays on it by itself.
+//!
+//! Left out: a latency limit of one CPU alone (`power/pm_qos_resume_latency_us`).
 
-use super::{Idle, IdleChoice, IdleOutcome, IdlePolicy, IdleQuery, IdleState, allowed};
+use super::{Idle, IdleChoice, IdleOutcome, IdlePolicy, IdleQuery, IdleState, allowed, first_physical};
 use alloc::boxed::Box;
 
 /// Long sleeps in a row before a deeper state.
@@ -46,7 +47,8 @@ struct Ladder {
 impl IdlePolicy for Ladder {
     fn select(&mut self, query: &IdleQuery<'_>) -> IdleChoice {
         let states = query.states;
-        let rung = self.rung.min(states.len() - 1);
+        let lowest = first_physical(states);
+        let rung = self.rung.clamp(lowest, states.len() - 1);
         let fits = |i: usize| states.get(i).is_some_and(|s| s.enabled && s.exit_ns <= query.latency_limit_ns);
         self.rung = match core::mem::replace(&mut self.last, Last::Even) {
             Last::Long if fits(rung + 1) => {
@@ -58,7 +60,7 @@ impl IdlePolicy for Ladder {
                     rung
                 }
             }
-            Last::Short if rung > 0 => {
+            Last::Short if rung > lowest => {
                 self.long = 0;
                 rung - 1
             }
@@ -91,7 +93,7 @@ pub(super) static LADDER: Idle = Idle {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{MS, STATES, US, outcome, query};
+    use super::super::testing::{MS, POLLED, STATES, US, outcome, query};
     use super::*;
 
     fn sleep(l: &mut Ladder, ns: u64) -> u8 {
@@ -159,5 +161,19 @@ mod tests {
             sleep(&mut l, MS);
         });
         assert_eq!(l.select(&tight).state, 1, "leaves a rung that is no longer allowed");
+    }
+
+    #[test]
+    fn never_steps_down_to_polling() {
+        let mut l = ladder();
+        let rungs: [u8; 6] = core::array::from_fn(|_| {
+            let choice = l.select(&query(MS, &POLLED));
+            l.reflect(&outcome(choice.state, US), &POLLED);
+            choice.state
+        });
+        assert_eq!(rungs[0], 1);
+        assert!(rungs.iter().all(|&r| r > 0), "{rungs:?}");
+        let strict = IdleQuery { latency_limit_ns: 0, ..query(MS, &POLLED) };
+        assert_eq!(l.select(&strict).state, 0);
     }
 }

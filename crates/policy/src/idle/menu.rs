@@ -49,7 +49,7 @@
 //!
 //! Left out: a poll that ran into its time limit; a driver that refuses the state.
 
-use super::{Idle, IdleChoice, IdleOutcome, IdlePolicy, IdleQuery, IdleState};
+use super::{Idle, IdleChoice, IdleOutcome, IdlePolicy, IdleQuery, IdleState, first_physical};
 use crate::{Param, ParamKind, Settings};
 use alloc::boxed::Box;
 
@@ -226,7 +226,7 @@ impl Menu {
     /// Steps 5 and 6: the state, none where the kernel would poll, and whether the tick may stop.
     fn deepest(&self, query: &IdleQuery<'_>, p: &Prediction) -> (Option<usize>, bool) {
         let mut best: Option<usize> = None;
-        for (i, state) in query.states.iter().enumerate().filter(|(_, s)| s.enabled) {
+        for (i, state) in query.states.iter().enumerate().filter(|(_, s)| s.enabled && !s.polls) {
             let too_deep = state.target_ns > p.ns;
             let too_slow = state.exit_ns > p.latency_ns;
             if too_deep && !(too_slow && self.linux == Linux::V6_12) {
@@ -249,6 +249,12 @@ impl Menu {
     }
 }
 
+/// The hardware's first enabled state, however short the sleep; where there is none, polling.
+fn shallowest(query: &IdleQuery<'_>) -> usize {
+    let fits = |s: &IdleState| s.enabled && !s.polls && s.exit_ns <= query.latency_limit_ns;
+    query.states.iter().position(fits).unwrap_or(0)
+}
+
 /// Step 7: the deepest enabled state up to `from` that pays within `ns`.
 fn shallower(states: &[IdleState], from: usize, ns: u64) -> usize {
     (0..=from).rev().find(|&i| states[i].enabled && states[i].target_ns <= ns).unwrap_or(0)
@@ -258,12 +264,12 @@ impl IdlePolicy for Menu {
     fn select(&mut self, query: &IdleQuery<'_>) -> IdleChoice {
         let prediction = self.predict(query);
         // Nothing but polling would do: too near a timer or too strict a limit for the first state.
-        let first = &query.states[0];
+        let first = &query.states[first_physical(query.states)];
         if self.timer_ns < first.target_ns || query.latency_limit_ns < first.exit_ns.max(1) {
             return IdleChoice { state: 0, stop_tick: query.tick_stopped };
         }
         let (state, stop_tick) = self.deepest(query, &prediction);
-        let mut state = state.unwrap_or(0);
+        let mut state = state.unwrap_or_else(|| shallowest(query));
         if !stop_tick {
             state = shallower(query.states, state, prediction.event_ns);
         }
@@ -274,6 +280,8 @@ impl IdlePolicy for Menu {
         let exit_ns = states.get(usize::from(outcome.state)).map_or(0, |s| s.exit_ns);
         let slept_ns = if outcome.by_tick && self.timer_ns > self.tick_ns {
             CUT_BY_TICK_NS
+        } else if outcome.poll_ended {
+            self.timer_ns
         } else if outcome.measured_ns > exit_ns.saturating_mul(2) {
             outcome.measured_ns - exit_ns
         } else {
@@ -305,7 +313,7 @@ pub(super) static MENU: Idle = Idle {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{MS, STATES, US, outcome, query};
+    use super::super::testing::{MS, POLLED, STATES, US, outcome, query};
     use super::*;
 
     fn menu() -> Menu {
@@ -327,7 +335,7 @@ mod tests {
     /// A fifth state that pays for 5 ms only, more than a tick.
     fn five_states() -> [IdleState; 5] {
         let [a, b, c, d] = STATES;
-        [a, b, c, d, IdleState { exit_ns: 2 * MS, target_ns: 5 * MS, enabled: true }]
+        [a, b, c, d, IdleState { exit_ns: 2 * MS, target_ns: 5 * MS, enabled: true, polls: false }]
     }
 
     /// 7 x 300 and 9000: mean 11100 / 8 = 1387, variance (7 x 1087^2 + 7613^2) / 8 = 8 278 594; 1387^2 = 1 923 769 is less than
@@ -532,5 +540,30 @@ mod tests {
         m.select(&query(2 * MS, &STATES));
         m.reflect(&outcome(2, 500 * US), &STATES);
         assert_eq!(m.slept_us[2], 460);
+    }
+
+    /// A halted state however short the sleep is thought to be; polling where a timer, a limit or the user leaves nothing else.
+    #[test]
+    fn polls_for_a_timer_and_not_for_a_pattern() {
+        let mut m = menu();
+        live(&mut m, &[0, 0, 0, US, 0, 0, 0, 0]);
+        let pick = |m: &mut Menu, q: IdleQuery<'_>| m.select(&q).state;
+        assert_eq!(pick(&mut m, query(100 * MS, &POLLED)), 1);
+        let mut m = menu();
+        assert_eq!(pick(&mut m, query(US - 1, &POLLED)), 0);
+        assert_eq!(pick(&mut m, query(US, &POLLED)), 1);
+        assert_eq!(pick(&mut m, query(90 * US, &POLLED)), 3);
+        assert_eq!(pick(&mut m, IdleQuery { latency_limit_ns: 0, ..query(100 * MS, &POLLED) }), 0);
+        let off = POLLED.map(|s| IdleState { enabled: s.polls, ..s });
+        assert_eq!(pick(&mut m, query(100 * MS, &off)), 0);
+    }
+
+    /// A poll that ended by its limit was wrong by any distance: it counts as if the timer had ended it.
+    #[test]
+    fn a_poll_that_ran_out_counts_as_the_timer() {
+        let mut m = menu();
+        m.select(&query(2 * MS, &POLLED));
+        m.reflect(&IdleOutcome { poll_ended: true, ..outcome(0, 20 * US) }, &POLLED);
+        assert_eq!(m.slept_us[0], 2000);
     }
 }

@@ -162,7 +162,8 @@ mod tests {
     /// C3 of study 002's machine leaves in 80 us: after a tick that found one task 880 us must be expected, after two 1680.
     #[test]
     fn the_load_at_the_last_tick_keeps_sleeps_shallow() {
-        let states = [STATES[0], IdleState { exit_ns: 80 * US, target_ns: 211 * US, enabled: true }];
+        let states =
+            [STATES[0], IdleState { exit_ns: 80 * US, target_ns: 211 * US, enabled: true, polls: false }];
         let chosen = |timer_us: u64, ran_at_tick: u32| {
             let mut m = (MENU_3_1.build)(&states, 4 * MS, &Settings::defaults(MENU_3_1.params));
             m.select(&query(MS, &states));

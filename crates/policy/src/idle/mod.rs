@@ -22,6 +22,21 @@ pub struct IdleState {
     pub target_ns: u64,
     /// False when the user or the firmware has disabled it.
     pub enabled: bool,
+    /// A loop of the kernel that looks for work, and no state of the hardware: `POLL`, the first where there is one.
+    pub polls: bool,
+}
+
+/// The first state of the hardware; [`IdleState::polls`] is before it.
+pub(crate) fn first_physical(states: &[IdleState]) -> usize {
+    usize::from(states.len() > 1 && states[0].polls)
+}
+
+/// How long a poll lasts at most, in ns: to the target residency of the first enabled state beyond 10 us, and a sixteenth of a tick.
+/// Then the idle policy is asked anew. Source: Linux 6.12, `cpuidle_poll_time()`.
+pub fn poll_limit_ns(states: &[IdleState], tick_ns: u64) -> u64 {
+    let (least, most) = (10_000, tick_ns / 16);
+    let pays = |s: &&IdleState| !s.polls && s.enabled && s.target_ns >= least;
+    states.iter().find(pays).map_or(most, |s| s.target_ns.min(most))
 }
 
 /// What is known when a CPU goes idle.
@@ -65,6 +80,8 @@ pub struct IdleOutcome {
     pub by_timer: bool,
     /// Woken by the scheduler tick that the choice kept.
     pub by_tick: bool,
+    /// It polled for as long as a poll may last ([`poll_limit_ns`]).
+    pub poll_ended: bool,
 }
 
 /// A governor of C-states; one object a CPU.
@@ -103,4 +120,25 @@ pub fn find(name: &str) -> Option<&'static Idle> {
 pub fn allowed(query: &IdleQuery<'_>, state: usize) -> u8 {
     let fits = |i: &usize| query.states[*i].enabled && query.states[*i].exit_ns <= query.latency_limit_ns;
     (0..=state.min(query.states.len() - 1)).rev().find(fits).unwrap_or(0) as u8
+}
+
+#[cfg(test)]
+mod tests {
+    use super::testing::{MS, POLLED, US};
+    use super::{IdleState, poll_limit_ns};
+
+    /// Of 1, 20, 80 and 400 us the first beyond 10 us is 20; without it 80; and 4 ms / 16 = 250 us bound what follows.
+    #[test]
+    fn a_poll_lasts_to_the_first_state_that_pays_for_it() {
+        let with = |enabled: [bool; 5]| {
+            let mut states = POLLED;
+            states.iter_mut().zip(enabled).for_each(|(s, on)| s.enabled = on);
+            poll_limit_ns(&states, 4 * MS)
+        };
+        assert_eq!(with([true; 5]), 20 * US);
+        assert_eq!(with([true, true, false, true, true]), 80 * US);
+        assert_eq!(with([true, true, false, false, true]), 250 * US);
+        assert_eq!(with([true, true, false, false, false]), 250 * US);
+        assert_eq!(poll_limit_ns(&[] as &[IdleState], 4 * MS), 250 * US);
+    }
 }

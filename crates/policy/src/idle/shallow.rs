@@ -65,6 +65,7 @@ mod tests {
                         measured_ns: 3600 * 1000 * MS,
                         by_timer: false,
                         by_tick: false,
+                        poll_ended: false,
                     };
                     p.reflect(&outcome, &states);
                 }

@@ -31,10 +31,11 @@
 //! 8. The tick stays on when the timer is within a tick; and when the state pays within one and more than
 //!    5/8 of all sleeps were intercepts. It then wakes the CPU anyway, so a state that pays only after it is too deep.
 //!
-//! Polling: models have no such state. The rule is the kernel's with that
-//! state in its place, as on x86; what would poll takes state 0, with the tick on.
+//! Polling: where the machine's first state polls, as on x86, it is the first of these. Where a model has no such state, the rule
+//! is the kernel's with that state in its place; what would poll takes state 0, with the tick on. A poll that lasted as long as it
+//! may says nothing against the timer, as a sleep that the tick ended.
 //!
-//! Left out: a poll that ran into its time limit.
+//! Left out: that Arm's table has no polling state in front, so that the timer is always looked at there.
 
 use super::{Idle, IdleChoice, IdleOutcome, IdlePolicy, IdleQuery, IdleState};
 use alloc::{boxed::Box, vec, vec::Vec};
@@ -55,36 +56,49 @@ struct Bin {
     intercepts: u32,
 }
 
-/// The kernel's table: polling, then the machine's states.
+/// The kernel's table: polling, then the machine's states, of which the first may be the one that polls.
 #[derive(Clone, Copy)]
-struct Table<'a>(&'a [IdleState]);
+struct Table<'a> {
+    states: &'a [IdleState],
+    /// Where the machine's first state is: 0 where it polls.
+    at: usize,
+}
 
-impl Table<'_> {
+impl<'a> Table<'a> {
+    fn new(states: &'a [IdleState]) -> Table<'a> {
+        Table { states, at: polling_before(states) }
+    }
+
     fn len(self) -> usize {
-        self.0.len() + 1
+        self.states.len() + self.at
     }
 
     fn target_ns(self, i: usize) -> u64 {
-        if i == POLLING { 0 } else { self.0[i - 1].target_ns }
+        if i == POLLING { 0 } else { self.states[i - self.at].target_ns }
     }
 
     fn enabled(self, i: usize) -> bool {
-        i == POLLING || self.0[i - 1].enabled
+        i == POLLING || self.states[i - self.at].enabled
     }
 
     fn deepest(self, fits: impl Fn(&IdleState) -> bool) -> usize {
-        self.0.iter().rposition(|s| s.enabled && fits(s)).map_or(POLLING, |i| i + 1)
+        self.states.iter().rposition(|s| s.enabled && fits(s)).map_or(POLLING, |i| i + self.at)
     }
 
     /// The bin of a sleep: the deepest state that pays for it.
     fn bin_of(self, ns: u64) -> usize {
-        self.0.iter().rposition(|s| s.target_ns <= ns).map_or(POLLING, |i| i + 1)
+        self.states.iter().rposition(|s| s.target_ns <= ns).map_or(POLLING, |i| i + self.at)
     }
 
     /// The deepest enabled state from `from` on down that pays within `ns`.
     fn shallower(self, from: usize, ns: u64) -> usize {
         (0..=from).rev().find(|&i| self.enabled(i) && self.target_ns(i) <= ns).unwrap_or(POLLING)
     }
+}
+
+/// States of the kernel's table before the machine's: the one that polls, unless the machine's first does.
+fn polling_before(states: &[IdleState]) -> usize {
+    usize::from(!states.first().is_some_and(|s| s.polls))
 }
 
 /// Step 4: the state to which the intercepts lead from the `candidate`. `trusted`: whether a state pays for long enough.
@@ -133,13 +147,19 @@ struct Teo {
 }
 
 impl Teo {
-    fn new(states: usize, tick_ns: u64) -> Teo {
-        Teo { tick_ns, bins: vec![Bin::default(); states + 1], tick_hits: 0, total: 0, sleep_ns: u64::MAX }
+    fn new(states: &[IdleState], tick_ns: u64) -> Teo {
+        Teo {
+            tick_ns,
+            bins: vec![Bin::default(); Table::new(states).len()],
+            tick_hits: 0,
+            total: 0,
+            sleep_ns: u64::MAX,
+        }
     }
 
     /// The table as far as there are bins: it may have grown since construction.
     fn table<'a>(&self, states: &'a [IdleState]) -> Table<'a> {
-        Table(&states[..states.len().min(self.bins.len() - 1)])
+        Table::new(&states[..states.len().min(self.bins.len() - polling_before(states))])
     }
 
     /// Steps 3 to 8: the state in the kernel's table, and whether the tick may stop.
@@ -175,12 +195,17 @@ impl Teo {
 impl IdlePolicy for Teo {
     fn select(&mut self, query: &IdleQuery<'_>) -> IdleChoice {
         let (state, stop_tick) = self.choose(query);
-        IdleChoice { state: state.saturating_sub(1) as u8, stop_tick: stop_tick || query.tick_stopped }
+        IdleChoice {
+            state: state.saturating_sub(polling_before(query.states)) as u8,
+            stop_tick: stop_tick || query.tick_stopped,
+        }
     }
 
     fn reflect(&mut self, outcome: &IdleOutcome, states: &[IdleState]) {
         let table = self.table(states);
-        let whole = outcome.measured_ns >= self.sleep_ns || (outcome.by_tick && self.sleep_ns > self.tick_ns);
+        let whole = outcome.measured_ns >= self.sleep_ns
+            || outcome.poll_ended
+            || (outcome.by_tick && self.sleep_ns > self.tick_ns);
         let measured_ns = if whole {
             u64::MAX
         } else {
@@ -221,16 +246,16 @@ pub(super) static TEO: Idle = Idle {
     follows: "Linux 6.12, drivers/cpuidle/governors/teo.c",
     source: include_str!("teo.rs"),
     params: &[],
-    build: |states, tick_ns, _| Box::new(Teo::new(states.len(), tick_ns)),
+    build: |states, tick_ns, _| Box::new(Teo::new(states, tick_ns)),
 };
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{MS, STATES, US, outcome, query};
+    use super::super::testing::{MS, POLLED, STATES, US, outcome, query};
     use super::*;
 
     fn teo() -> Teo {
-        Teo::new(STATES.len(), 4 * MS)
+        Teo::new(&STATES, 4 * MS)
     }
 
     /// Lives through sleeps of these lengths under a timer 100 ms away; of state 0's exit of 1 us half comes off.
@@ -384,5 +409,24 @@ mod tests {
         assert_eq!(t.select(&query(100 * MS, &states)).state, 2);
         let q = IdleQuery { next_tick_ns: 50 * US, ..query(3 * MS, &STATES) };
         assert_eq!(t.select(&q), IdleChoice { state: 1, stop_tick: false });
+    }
+
+    /// With the machine's own polling state the bins are those states; sleeps too short for the first halted one lead to it, and
+    /// polls that ran out lead away.
+    #[test]
+    fn polls_while_sleeps_are_too_short_for_any_other() {
+        let mut t = Teo::new(&POLLED, 4 * MS);
+        assert_eq!(t.bins.len(), POLLED.len());
+        let mut sleep = |outcome: IdleOutcome| {
+            let state = t.select(&query(100 * MS, &POLLED)).state;
+            t.reflect(&IdleOutcome { state, ..outcome }, &POLLED);
+            state
+        };
+        assert_eq!(sleep(outcome(0, 100 * MS)), 4);
+        let polled: Vec<u8> = (0..20).map(|_| sleep(outcome(0, US / 4))).collect();
+        assert_eq!(polled[10..], [0; 10], "{polled:?}");
+        let ended = IdleOutcome { poll_ended: true, ..outcome(0, 100 * US) };
+        let after: Vec<u8> = (0..20).map(|_| sleep(ended)).collect();
+        assert_eq!(after[19], 4, "{after:?}");
     }
 }

@@ -21,7 +21,7 @@
 
 use super::{Cadence, SpeedPolicy};
 use crate::{
-    CpuSample, DomainInfo, Intent, Khz, MS, Observation, Param, ParamKind, Platform, Scope, Settings,
+    CpuSample, DomainInfo, Intent, Khz, MS, Observation, Param, ParamKind, Platform, SampleScope, Settings,
 };
 use alloc::{boxed::Box, vec, vec::Vec};
 
@@ -75,7 +75,7 @@ fn full_speed_at(epp: u64, (low, high): (u32, u32)) -> u64 {
 
 /// One CPU.
 #[derive(Clone, Copy, Debug, Default)]
-struct Cpu {
+struct AutonomousCpu {
     told_ns: u64,
     /// The next boundary, and the time busy since the last.
     boundary_ns: u64,
@@ -92,14 +92,14 @@ struct Cpu {
 
 /// The figures of one policy.
 #[derive(Clone, Copy, Debug)]
-struct Rule {
+struct AutonomousRule {
     period_ns: u64,
     /// T.
     full_at: u64,
     figures: Autonomy,
 }
 
-impl Cpu {
+impl AutonomousCpu {
     /// A number whose bits look like chance.
     fn chance(&mut self) -> u64 {
         // xorshift64*: Vigna 2016.
@@ -110,7 +110,7 @@ impl Cpu {
     }
 
     /// Goes on for a piece of time that was one thing, up to `to_ns`.
-    fn piece(&mut self, ns: u64, busy: bool, to_ns: u64, rule: &Rule) {
+    fn piece(&mut self, ns: u64, busy: bool, to_ns: u64, rule: &AutonomousRule) {
         let to_ns = to_ns.min(LAST_NS);
         let mut at = to_ns.saturating_sub(ns);
         // Of the time before nothing was told: its boundaries are past.
@@ -135,7 +135,7 @@ impl Cpu {
     }
 
     /// Steps 2, 4 and 5 at a boundary, which finds the core awake or not.
-    fn decide(&mut self, awake: bool, rule: &Rule) {
+    fn decide(&mut self, awake: bool, rule: &AutonomousRule) {
         let figures = &rule.figures;
         let share = self.busy_ns.min(rule.period_ns) * FULL / rule.period_ns;
         let mut wish = (share * FULL / rule.full_at).min(FULL);
@@ -160,7 +160,7 @@ impl Cpu {
         }
     }
 
-    fn accrue(&mut self, sample: &CpuSample, now_ns: u64, rule: &Rule) {
+    fn accrue(&mut self, sample: &CpuSample, now_ns: u64, rule: &AutonomousRule) {
         // The last piece was busy where there is work now.
         self.running = sample.runnable > 0;
         let (idle, busy) = (sample.not_busy_ns(), sample.busy_ns);
@@ -175,7 +175,7 @@ impl Cpu {
     }
 
     /// The wish at `now_ns` of a CPU that has gone on as it was when it was last told of.
-    fn wish_at(mut self, now_ns: u64, rule: &Rule) -> u64 {
+    fn wish_at(mut self, now_ns: u64, rule: &AutonomousRule) -> u64 {
         if now_ns > self.told_ns {
             self.piece(now_ns - self.told_ns, self.running, now_ns, rule);
         }
@@ -185,11 +185,11 @@ impl Cpu {
 
 /// The stand-in.
 pub(super) struct Autonomous {
-    rule: Rule,
+    rule: AutonomousRule,
     boost: bool,
     domains: Vec<DomainInfo>,
     domain_of: Vec<u16>,
-    cpus: Vec<Cpu>,
+    cpus: Vec<AutonomousCpu>,
 }
 
 /// The preference, with the words and the value of a vendor.
@@ -225,11 +225,11 @@ impl Autonomous {
         let period_ns = period_ns(epp, s.ms("reaction")) * u64::from(figures.period) / 1000;
         let full_at = if full_at == 0 { full_speed_at(epp, figures.full_at) } else { full_at };
         Box::new(Autonomous {
-            rule: Rule { period_ns: period_ns.max(1000), full_at, figures },
+            rule: AutonomousRule { period_ns: period_ns.max(1000), full_at, figures },
             boost: p.boost,
             domains: p.domains.clone(),
             domain_of: p.domain_of_cpu(),
-            cpus: vec![Cpu::default(); usize::from(p.cpus)],
+            cpus: vec![AutonomousCpu::default(); usize::from(p.cpus)],
         })
     }
 
@@ -267,7 +267,7 @@ impl SpeedPolicy for Autonomous {
     fn start(&mut self, obs: &Observation<'_>, out: &mut Intent) {
         for (i, cpu) in self.cpus.iter_mut().enumerate() {
             let random = (obs.now_ns ^ (i as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)) | 1;
-            *cpu = Cpu { told_ns: obs.now_ns, random, ..Cpu::default() };
+            *cpu = AutonomousCpu { told_ns: obs.now_ns, random, ..AutonomousCpu::default() };
             // The first numbers of neighbours are alike.
             (0..4).for_each(|_| _ = cpu.chance());
             cpu.boundary_ns = obs.now_ns.min(LAST_NS) + 1 + cpu.chance() % self.rule.period_ns;
@@ -277,17 +277,17 @@ impl SpeedPolicy for Autonomous {
 
     fn observe(&mut self, obs: &Observation<'_>, out: &mut Intent) {
         match obs.scope {
-            Scope::Cpu(cpu) => {
+            SampleScope::Cpu(cpu) => {
                 self.tell(usize::from(cpu), obs);
                 if let Some(&d) = self.domain_of.get(usize::from(cpu)) {
                     self.choose(usize::from(d), obs.now_ns, out);
                 }
             }
-            Scope::All => {
+            SampleScope::All => {
                 (0..self.cpus.len()).for_each(|cpu| self.tell(cpu, obs));
                 (0..self.domains.len()).for_each(|d| self.choose(d, obs.now_ns, out));
             }
-            Scope::Domain(d) if usize::from(d) < self.domains.len() => {
+            SampleScope::Domain(d) if usize::from(d) < self.domains.len() => {
                 for cpu in 0..self.cpus.len() {
                     if self.domain_of[cpu] == d {
                         self.tell(cpu, obs);
@@ -295,7 +295,7 @@ impl SpeedPolicy for Autonomous {
                 }
                 self.choose(usize::from(d), obs.now_ns, out);
             }
-            Scope::Domain(_) => {}
+            SampleScope::Domain(_) => {}
         }
     }
 
@@ -308,13 +308,13 @@ impl SpeedPolicy for Autonomous {
 mod tests {
     use super::*;
 
-    fn rule(figures: Autonomy) -> Rule {
-        Rule { period_ns: 5 * MS, full_at: 800, figures }
+    fn rule(figures: Autonomy) -> AutonomousRule {
+        AutonomousRule { period_ns: 5 * MS, full_at: 800, figures }
     }
 
     /// A CPU whose first boundary is at 5 ms.
-    fn cpu() -> Cpu {
-        Cpu { boundary_ns: 5 * MS, random: 12345, ..Cpu::default() }
+    fn cpu() -> AutonomousCpu {
+        AutonomousCpu { boundary_ns: 5 * MS, random: 12345, ..AutonomousCpu::default() }
     }
 
     #[test]

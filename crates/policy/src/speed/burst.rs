@@ -28,7 +28,7 @@
 
 use super::poll::cost;
 use super::{Cadence, Speed, SpeedPolicy};
-use crate::{DomainInfo, Intent, Khz, Observation, Param, ParamKind, Platform, Scope, Settings};
+use crate::{DomainInfo, Intent, Khz, Observation, Param, ParamKind, Platform, SampleScope, Settings};
 use alloc::{boxed::Box, vec, vec::Vec};
 
 /// CPU time of one decision in us: two counters at an interrupt that is taken anyway.
@@ -36,7 +36,7 @@ const COST_US: f64 = 0.2;
 
 /// One CPU's counters.
 #[derive(Clone, Copy, Debug, Default)]
-struct Count {
+struct BurstCount {
     /// Busy ticks in a row.
     busy: u32,
     /// Idle ticks in a row.
@@ -79,11 +79,11 @@ struct Burst {
     tick_ns: u64,
     domains: Vec<DomainInfo>,
     domain_of: Vec<u16>,
-    counts: Vec<Count>,
+    counts: Vec<BurstCount>,
 }
 
 impl Burst {
-    fn busy_tick(&self, mut c: Count) -> Count {
+    fn busy_tick(&self, mut c: BurstCount) -> BurstCount {
         c.history = c.history << 1 | 1;
         c.idle = 0;
         c.busy += 1;
@@ -94,7 +94,7 @@ impl Burst {
         c
     }
 
-    fn idle_tick(&self, mut c: Count, domain: &DomainInfo) -> Count {
+    fn idle_tick(&self, mut c: BurstCount, domain: &DomainInfo) -> BurstCount {
         c.history <<= 1;
         c.busy = 0;
         c.idle += 1;
@@ -124,14 +124,14 @@ impl SpeedPolicy for Burst {
 
     /// The study's kernel starts at the highest speed.
     fn start(&mut self, _: &Observation<'_>, out: &mut Intent) {
-        self.counts.fill(Count::default());
+        self.counts.fill(BurstCount::default());
         for (d, domain) in self.domains.iter().enumerate() {
             out.set_speed(d, domain.fastest());
         }
     }
 
     fn observe(&mut self, obs: &Observation<'_>, out: &mut Intent) {
-        let Scope::Cpu(cpu) = obs.scope else { return };
+        let SampleScope::Cpu(cpu) = obs.scope else { return };
         let cpu = usize::from(cpu);
         let (Some(sample), Some(&before)) = (obs.cpus.get(cpu), self.counts.get(cpu)) else { return };
         let d = usize::from(self.domain_of[cpu]);
@@ -192,7 +192,7 @@ pub(super) static BURST: Speed = Speed {
             tick_ns: p.tick_ns.max(1),
             domain_of: p.domain_of_cpu(),
             domains: p.domains.clone(),
-            counts: vec![Count::default(); usize::from(p.cpus)],
+            counts: vec![BurstCount::default(); usize::from(p.cpus)],
         })
     },
 };

@@ -21,7 +21,8 @@
 
 use super::Speed;
 use super::governor::{
-    COST_US, IO_IS_BUSY, Load, RATE, Rule, SamplingGovernor, Verdict, down_factor, sampling_ns,
+    COST_US, DomainLoad, GovernorRule, GovernorVerdict, IO_IS_BUSY, RATE, SamplingGovernor, down_factor,
+    sampling_ns,
 };
 use super::poll::{cost, percent};
 use crate::{DomainInfo, DomainSample, Khz, Param, ParamKind};
@@ -32,7 +33,7 @@ const LEAST_STEP_KHZ: u32 = 5;
 
 /// What a domain keeps.
 #[derive(Clone, Copy, Debug, Default)]
-struct State {
+struct ConservativeState {
     /// The request so far.
     wish: Khz,
     /// Looks since the last that could lower.
@@ -46,7 +47,7 @@ struct Conservative {
     /// A step, in percent of the highest speed.
     step: u64,
     down_factor: u64,
-    states: Vec<State>,
+    states: Vec<ConservativeState>,
 }
 
 /// The range of speeds allowed: the user's limits where there are any, within the hardware's.
@@ -56,12 +57,18 @@ fn limits(domain: &DomainInfo, now: &DomainSample) -> (Khz, Khz) {
     (now.min.clamp(slowest, max), max)
 }
 
-impl Rule for Conservative {
+impl GovernorRule for Conservative {
     fn start(&mut self, d: usize, found: Khz) {
-        self.states[d] = State { wish: found, skipped: 0 };
+        self.states[d] = ConservativeState { wish: found, skipped: 0 };
     }
 
-    fn decide(&mut self, d: usize, domain: &DomainInfo, now: &DomainSample, load: Load) -> Verdict {
+    fn decide(
+        &mut self,
+        d: usize,
+        domain: &DomainInfo,
+        now: &DomainSample,
+        load: DomainLoad,
+    ) -> GovernorVerdict {
         let (min, max) = limits(domain, now);
         let step = ((u64::from(max.0) * self.step / 100) as u32).max(LEAST_STEP_KHZ);
         let state = &mut self.states[d];
@@ -96,7 +103,7 @@ impl Rule for Conservative {
             }
         }
         state.wish = wish;
-        Verdict { speed, next_ns: None }
+        GovernorVerdict { speed, next_ns: None }
     }
 }
 
@@ -125,7 +132,7 @@ pub(super) static CONSERVATIVE: Speed = Speed {
             down: s.count("down"),
             step: s.count("step"),
             down_factor: s.count("down_factor"),
-            states: vec![State::default(); p.domains.len()],
+            states: vec![ConservativeState::default(); p.domains.len()],
         };
         let period_ns = sampling_ns(p, s.us("rate"));
         Box::new(SamplingGovernor::new(p, rule, period_ns, s.count("io_is_busy") == 1, s.us("cost")))
@@ -136,7 +143,7 @@ pub(super) static CONSERVATIVE: Speed = Speed {
 mod tests {
     use super::*;
     use crate::speed::testing::{Rig, platform};
-    use crate::{MS, Scope};
+    use crate::{MS, SampleScope};
 
     const LEVELS: &[u32] = &[2000, 1800, 1600, 1400, 1200, 1000];
     const PERIOD: u64 = 20 * MS;
@@ -149,29 +156,29 @@ mod tests {
     fn steps_of_5_percent() {
         let mut r = rig("", true);
         // Requests 1100, 1200, 1300, ...: the level at most that.
-        let up: Vec<_> = (0..11).map(|_| r.window(Scope::Domain(0), PERIOD, &[810])).collect();
+        let up: Vec<_> = (0..11).map(|_| r.window(SampleScope::Domain(0), PERIOD, &[810])).collect();
         assert_eq!(up, [1000, 1200, 1200, 1400, 1400, 1600, 1600, 1800, 1800, 2000, 2000]);
-        assert_eq!(r.window(Scope::Domain(0), PERIOD, &[800]), 2000, "80 % is not over 80 %");
-        assert_eq!(r.window(Scope::Domain(0), PERIOD, &[200]), 2000, "nor 20 % under 20 %");
+        assert_eq!(r.window(SampleScope::Domain(0), PERIOD, &[800]), 2000, "80 % is not over 80 %");
+        assert_eq!(r.window(SampleScope::Domain(0), PERIOD, &[200]), 2000, "nor 20 % under 20 %");
         // Requests 1900, 1800, ...: the level at least that.
-        let down: Vec<_> = (0..10).map(|_| r.window(Scope::Domain(0), PERIOD, &[190])).collect();
+        let down: Vec<_> = (0..10).map(|_| r.window(SampleScope::Domain(0), PERIOD, &[190])).collect();
         assert_eq!(down, [2000, 1800, 1800, 1600, 1600, 1400, 1400, 1200, 1200, 1000]);
     }
 
     #[test]
     fn down_factor_skips_looks() {
         let mut r = rig("step=10,down_factor=3", false);
-        let down: Vec<_> = (0..6).map(|_| r.window(Scope::Domain(0), PERIOD, &[0])).collect();
+        let down: Vec<_> = (0..6).map(|_| r.window(SampleScope::Domain(0), PERIOD, &[0])).collect();
         assert_eq!(down, [2000, 2000, 1800, 1800, 1800, 1600]);
     }
 
     #[test]
     fn a_sleep_costs_a_step_a_period() {
         let mut r = rig("step=10", false);
-        r.window(Scope::Domain(0), PERIOD, &[500]);
+        r.window(SampleScope::Domain(0), PERIOD, &[500]);
         // Three periods slept: 600 MHz off, and the load before it (50 %) asks for nothing more.
-        r.window(Scope::Domain(0), 3 * PERIOD + MS, &[0]);
-        assert_eq!(r.window(Scope::Domain(0), PERIOD, &[1000]), 1600, "1400 and one step up");
+        r.window(SampleScope::Domain(0), 3 * PERIOD + MS, &[0]);
+        assert_eq!(r.window(SampleScope::Domain(0), PERIOD, &[1000]), 1600, "1400 and one step up");
     }
 
     #[test]
@@ -179,7 +186,7 @@ mod tests {
         let mut r = rig("step=10", false);
         r.domains[0].max = Khz(1_400_000);
         r.domains[0].khz = Khz(1_400_000);
-        assert_eq!(r.window(Scope::Domain(0), PERIOD, &[0]), 1400, "1400 - 140 rounded up to a level");
-        assert_eq!(r.window(Scope::Domain(0), PERIOD, &[0]), 1200);
+        assert_eq!(r.window(SampleScope::Domain(0), PERIOD, &[0]), 1400, "1400 - 140 rounded up to a level");
+        assert_eq!(r.window(SampleScope::Domain(0), PERIOD, &[0]), 1200);
     }
 }

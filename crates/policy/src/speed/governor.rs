@@ -1,4 +1,4 @@
-//! The loop that `ondemand` and `conservative` share; what tells them apart is their [`Rule`].
+//! The loop that `ondemand` and `conservative` share; what tells them apart is their [`GovernorRule`].
 //!
 //! It follows Linux 6.12, `drivers/cpufreq/cpufreq_governor.c` (dbs_update), which became one loop
 //! with callbacks in 2016. The scheduler's hook looks at a domain when its sampling period has run
@@ -15,7 +15,7 @@
 use super::poll::share;
 use super::{Cadence, SpeedPolicy};
 use crate::{
-    CpuSample, DomainInfo, DomainSample, Intent, Khz, Observation, Param, ParamKind, Platform, Scope,
+    CpuSample, DomainInfo, DomainSample, Intent, Khz, Observation, Param, ParamKind, Platform, SampleScope,
 };
 use alloc::{vec, vec::Vec};
 
@@ -31,7 +31,7 @@ const LONG_SLEEP_PERIODS: u64 = 2;
 
 /// What a domain's CPUs did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Load {
+pub(super) struct DomainLoad {
     /// The busiest CPU's, in percent.
     pub(super) percent: u64,
     /// Whole sampling periods that every CPU slept through (0: fewer than two).
@@ -40,7 +40,7 @@ pub(super) struct Load {
 
 /// What a rule wants.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Verdict {
+pub(super) struct GovernorVerdict {
     /// The new speed, or none to leave it.
     pub(super) speed: Option<Khz>,
     /// Time to the next look, where it is not one period.
@@ -48,11 +48,17 @@ pub(super) struct Verdict {
 }
 
 /// The part of a governor that differs.
-pub(super) trait Rule: Send {
+pub(super) trait GovernorRule: Send {
     /// One decision for domain number `d`.
-    fn decide(&mut self, d: usize, domain: &DomainInfo, now: &DomainSample, load: Load) -> Verdict;
+    fn decide(
+        &mut self,
+        d: usize,
+        domain: &DomainInfo,
+        now: &DomainSample,
+        load: DomainLoad,
+    ) -> GovernorVerdict;
     /// An answer that needs no new load, if one is due: the second part of a divided period.
-    fn due(&mut self, _d: usize) -> Option<Verdict> {
+    fn due(&mut self, _d: usize) -> Option<GovernorVerdict> {
         None
     }
     /// The speed with which it takes over, in force now.
@@ -79,7 +85,7 @@ pub(super) fn sampling_ns(p: &Platform, wanted_ns: u64) -> u64 {
     delay.max(p.tick_ns.saturating_mul(LEAST_TICKS)).max(1)
 }
 
-impl<R: Rule> SamplingGovernor<R> {
+impl<R: GovernorRule> SamplingGovernor<R> {
     /// For a platform; `interval_ns` from [`sampling_ns`].
     pub(super) fn new(p: &Platform, rule: R, interval_ns: u64, io_is_busy: bool, cost_ns: u64) -> Self {
         SamplingGovernor {
@@ -93,7 +99,7 @@ impl<R: Rule> SamplingGovernor<R> {
     }
 
     /// Steps 1 to 4.
-    fn load(&mut self, d: usize, cpus: &[CpuSample]) -> Load {
+    fn load(&mut self, d: usize, cpus: &[CpuSample]) -> DomainLoad {
         let long_ns = self.interval_ns.saturating_mul(LONG_SLEEP_PERIODS);
         let mut busiest = 0;
         let mut least_idle_ns = u64::MAX;
@@ -120,7 +126,7 @@ impl<R: Rule> SamplingGovernor<R> {
         } else {
             0
         };
-        Load { percent: busiest, slept }
+        DomainLoad { percent: busiest, slept }
     }
 
     fn look(&mut self, d: usize, obs: &Observation<'_>, out: &mut Intent) {
@@ -144,7 +150,7 @@ impl<R: Rule> SamplingGovernor<R> {
     }
 }
 
-impl<R: Rule> SpeedPolicy for SamplingGovernor<R> {
+impl<R: GovernorRule> SpeedPolicy for SamplingGovernor<R> {
     fn cadence(&self) -> Cadence {
         Cadence::Scheduler { interval_ns: self.interval_ns }
     }
@@ -164,10 +170,12 @@ impl<R: Rule> SpeedPolicy for SamplingGovernor<R> {
 
     fn observe(&mut self, obs: &Observation<'_>, out: &mut Intent) {
         match obs.scope {
-            Scope::Domain(d) if usize::from(d) < self.domains.len() => self.look(usize::from(d), obs, out),
-            Scope::All => (0..self.domains.len()).for_each(|d| self.look(d, obs, out)),
+            SampleScope::Domain(d) if usize::from(d) < self.domains.len() => {
+                self.look(usize::from(d), obs, out)
+            }
+            SampleScope::All => (0..self.domains.len()).for_each(|d| self.look(d, obs, out)),
             // One CPU's sample says nothing about the others that share its clock.
-            Scope::Domain(_) | Scope::Cpu(_) => {}
+            SampleScope::Domain(_) | SampleScope::Cpu(_) => {}
         }
     }
 }
@@ -202,9 +210,9 @@ mod tests {
     use crate::speed::testing::platform;
 
     struct Nothing;
-    impl Rule for Nothing {
-        fn decide(&mut self, _: usize, _: &DomainInfo, _: &DomainSample, _: Load) -> Verdict {
-            Verdict::default()
+    impl GovernorRule for Nothing {
+        fn decide(&mut self, _: usize, _: &DomainInfo, _: &DomainSample, _: DomainLoad) -> GovernorVerdict {
+            GovernorVerdict::default()
         }
         fn start(&mut self, _: usize, _: Khz) {}
     }
@@ -226,7 +234,7 @@ mod tests {
     fn the_busiest_cpu_is_the_load() {
         let mut g = governor(false);
         let load = g.load(0, &[sample(2, 8, 0), sample(7, 3, 0)]);
-        assert_eq!(load, Load { percent: 70, slept: 0 });
+        assert_eq!(load, DomainLoad { percent: 70, slept: 0 });
     }
 
     #[test]
@@ -240,10 +248,10 @@ mod tests {
         let mut g = governor(false);
         let both = |s: CpuSample| [s, s];
         assert_eq!(g.load(0, &both(sample(9, 1, 0))).percent, 90);
-        assert_eq!(g.load(0, &both(sample(1, 99, 0))), Load { percent: 90, slept: 9 });
+        assert_eq!(g.load(0, &both(sample(1, 99, 0))), DomainLoad { percent: 90, slept: 9 });
         assert_eq!(g.load(0, &both(sample(1, 99, 0))).percent, 1, "believed the second time");
         // Twenty ms are not over two periods.
-        assert_eq!(g.load(0, &both(sample(0, 20, 0))), Load { percent: 0, slept: 0 });
+        assert_eq!(g.load(0, &both(sample(0, 20, 0))), DomainLoad { percent: 0, slept: 0 });
     }
 
     #[test]

@@ -116,10 +116,10 @@ mod tests {
         let mut r = Rig::new(platform(2, &[4000, 3000, 2000, 1000]), &HWP, "", true);
         assert_eq!(r.cpu(0, busy(20_000)), 4000);
         r.cpus[1] = idle(20_000);
-        assert_eq!(r.observe(crate::Scope::Cpu(1), 0), 4000, "the first is busy still");
+        assert_eq!(r.observe(crate::SampleScope::Cpu(1), 0), 4000, "the first is busy still");
         r.cpus[0] = idle(0);
-        r.observe(crate::Scope::Cpu(0), 0);
+        r.observe(crate::SampleScope::Cpu(0), 0);
         r.cpus[1] = idle(20_000);
-        assert_eq!(r.observe(crate::Scope::Cpu(1), 20 * MS), 1000, "and sleeps now");
+        assert_eq!(r.observe(crate::SampleScope::Cpu(1), 20 * MS), 1000, "and sleeps now");
     }
 }

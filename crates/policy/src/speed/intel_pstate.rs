@@ -30,12 +30,12 @@
 //! Left out: the first call's empty sample; what hardware takes off the requested speed when many cores are awake
 //! (APERF would show it in step 5); that a CPU in C1, unlike one in a deeper state, keeps its vote.
 
-use super::fixed::Fixed;
+use super::fixed::HeldSpeed;
 use super::poll::cost;
 use super::{Cadence, Speed, SpeedPolicy};
 use crate::STEP_KHZ;
 use crate::{CpuSample, DomainInfo, DomainSample, Intent, Khz, MS, Observation, Param, ParamKind};
-use crate::{Platform, Scope, Settings};
+use crate::{Platform, SampleScope, Settings};
 use alloc::{boxed::Box, vec, vec::Vec};
 
 /// CPU time of one decision in us: three register reads, two divisions and now and then a write.
@@ -65,7 +65,7 @@ fn target(highest: u64, lowest: u64, busy: u64, average: u64) -> u64 {
 
 /// One CPU.
 #[derive(Clone, Copy, Debug, Default)]
-struct Cpu {
+struct PstateCpu {
     /// Time busy in the sample, in ns.
     busy_ns: u64,
     /// That time weighted by the speed in steps.
@@ -81,7 +81,7 @@ struct Cpu {
 }
 
 /// One frequency domain.
-struct Domain {
+struct PstateDomain {
     info: DomainInfo,
     /// In steps.
     highest: u64,
@@ -93,18 +93,18 @@ struct IntelPstate {
     cost_ns: u64,
     tick_ns: u64,
     domain_of: Vec<u16>,
-    domains: Vec<Domain>,
-    cpus: Vec<Cpu>,
+    domains: Vec<PstateDomain>,
+    cpus: Vec<PstateCpu>,
 }
 
 fn steps(khz: Khz) -> u64 {
     u64::from(khz.0 / STEP_KHZ)
 }
 
-impl Domain {
-    fn new(info: &DomainInfo, boost: bool) -> Domain {
+impl PstateDomain {
+    fn new(info: &DomainInfo, boost: bool) -> PstateDomain {
         let highest = if boost { info.fastest() } else { info.base };
-        Domain { highest: steps(highest), lowest: steps(info.slowest()), info: info.clone() }
+        PstateDomain { highest: steps(highest), lowest: steps(info.slowest()), info: info.clone() }
     }
 
     /// The level for a request.
@@ -121,7 +121,7 @@ impl Domain {
     }
 }
 
-impl Cpu {
+impl PstateCpu {
     fn accrue(&mut self, sample: &CpuSample, in_force: u64) {
         self.busy_ns = self.busy_ns.saturating_add(sample.busy_ns);
         self.work = self.work.saturating_add(u128::from(sample.busy_ns) * u128::from(in_force));
@@ -129,7 +129,7 @@ impl Cpu {
     }
 
     /// Steps 1 to 5: a new target, if one is due.
-    fn call(&mut self, sample: &CpuSample, now_ns: u64, tick_ns: u64, domain: &Domain) -> Option<u64> {
+    fn call(&mut self, sample: &CpuSample, now_ns: u64, tick_ns: u64, domain: &PstateDomain) -> Option<u64> {
         let idled = now_ns.saturating_sub(self.called_ns) > tick_ns;
         self.boost = boosted(self.boost, sample.io_wake, idled);
         self.called_ns = now_ns;
@@ -186,7 +186,12 @@ impl SpeedPolicy for IntelPstate {
             let found = obs.domains.get(d).map_or(Khz(0), |s| s.khz);
             let request = if found.0 == 0 { domain.highest } else { steps(found) };
             for &cpu in &domain.info.cpus {
-                let fresh = Cpu { began_ns: obs.now_ns, called_ns: obs.now_ns, request, ..Cpu::default() };
+                let fresh = PstateCpu {
+                    began_ns: obs.now_ns,
+                    called_ns: obs.now_ns,
+                    request,
+                    ..PstateCpu::default()
+                };
                 self.cpus[usize::from(cpu)] = fresh;
             }
             out.set_speed(d, domain.level(request));
@@ -195,9 +200,9 @@ impl SpeedPolicy for IntelPstate {
 
     fn observe(&mut self, obs: &Observation<'_>, out: &mut Intent) {
         match obs.scope {
-            Scope::Cpu(cpu) => self.one(usize::from(cpu), obs, out),
-            Scope::All => (0..self.cpus.len()).for_each(|cpu| self.one(cpu, obs, out)),
-            Scope::Domain(d) => {
+            SampleScope::Cpu(cpu) => self.one(usize::from(cpu), obs, out),
+            SampleScope::All => (0..self.cpus.len()).for_each(|cpu| self.one(cpu, obs, out)),
+            SampleScope::Domain(d) => {
                 for cpu in 0..self.cpus.len() {
                     if self.domain_of[cpu] == d {
                         self.one(cpu, obs, out);
@@ -224,14 +229,14 @@ pub(super) static INTEL_PSTATE: Speed = Speed {
     ],
     build: |p: &Platform, s: &Settings| {
         if s.count("mode") == 1 {
-            return Fixed::boxed(p, |d| if p.boost { d.fastest() } else { d.at_most(d.base) });
+            return HeldSpeed::boxed(p, |d| if p.boost { d.fastest() } else { d.at_most(d.base) });
         }
         Box::new(IntelPstate {
             cost_ns: s.us("cost"),
             tick_ns: p.tick_ns,
             domain_of: p.domain_of_cpu(),
-            domains: p.domains.iter().map(|d| Domain::new(d, p.boost)).collect(),
-            cpus: vec![Cpu::default(); usize::from(p.cpus)],
+            domains: p.domains.iter().map(|d| PstateDomain::new(d, p.boost)).collect(),
+            cpus: vec![PstateCpu::default(); usize::from(p.cpus)],
         })
     },
 };
@@ -322,9 +327,9 @@ mod tests {
         assert_eq!(r.cpu(0, ran(10, 0)), 4000);
         // The other joins at its old request, 800 MHz; then the first sleeps, and its vote goes.
         r.cpus[1] = ran(0, 0);
-        assert_eq!(r.observe(Scope::Cpu(1), 0), 4000);
+        assert_eq!(r.observe(SampleScope::Cpu(1), 0), 4000);
         r.cpus[0] = CpuSample::default();
-        assert_eq!(r.observe(Scope::Cpu(0), 0), 800);
+        assert_eq!(r.observe(SampleScope::Cpu(0), 0), 800);
     }
 
     #[test]

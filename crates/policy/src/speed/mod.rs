@@ -48,14 +48,14 @@ pub enum Cadence {
         /// Time between calls, in ns ([`Intent::next_ns`] overrides it once).
         period_ns: u64,
     },
-    /// At every statistics tick of every CPU that has one, scope [`crate::Scope::Cpu`]; a CPU whose
+    /// At every statistics tick of every CPU that has one, scope [`crate::SampleScope::Cpu`]; a CPU whose
     /// tick was stopped while it slept reports the time in one sample when it wakes.
     Tick,
     /// From the scheduler's utilisation hook: whenever what runs on a CPU changes and at its busy ticks. It asks
     /// where the load has changed: a period of its signal has ended since it last told ([`crate::pelt`]), or a task came or went.
     ///
-    /// With `interval_ns` 0 every hook is an observation, scope [`crate::Scope::Cpu`], whether it asks or not.
-    /// Otherwise a hook that asks, on any CPU of a domain, becomes one observation of scope [`crate::Scope::Domain`]
+    /// With `interval_ns` 0 every hook is an observation, scope [`crate::SampleScope::Cpu`], whether it asks or not.
+    /// Otherwise a hook that asks, on any CPU of a domain, becomes one observation of scope [`crate::SampleScope::Domain`]
     /// when at least `interval_ns` went by since that domain's last; [`Intent::next_ns`] then replaces
     /// the interval once, for that domain. A domain that sleeps is not woken for it.
     Scheduler {
@@ -108,7 +108,7 @@ pub struct Speed {
 }
 
 /// What the table says of a policy beside the policy.
-struct Standing {
+struct TableStanding {
     /// Where it can be applied.
     systems: &'static [System],
     /// Why it is only an approximation, if it is one.
@@ -127,8 +127,8 @@ macro_rules! table {
     ($($policy:expr, $systems:expr $(, approximation $why:expr)?;)*) => {
         /// Every speed policy.
         pub static ALL: &[&Speed] = &[$(&$policy),*];
-        static STANDINGS: &[Standing] = &[
-            $(Standing { systems: $systems, approximation: <[&str]>::first(&[$($why)?]).copied() }),*
+        static STANDINGS: &[TableStanding] = &[
+            $(TableStanding { systems: $systems, approximation: <[&str]>::first(&[$($why)?]).copied() }),*
         ];
     };
 }
@@ -154,7 +154,7 @@ table! {
 }
 
 impl Speed {
-    fn standing(&self) -> Option<&'static Standing> {
+    fn standing(&self) -> Option<&'static TableStanding> {
         STANDINGS.iter().zip(ALL).find(|(_, p)| p.name == self.name).map(|(standing, _)| standing)
     }
 

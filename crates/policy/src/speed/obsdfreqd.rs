@@ -27,7 +27,7 @@ use alloc::{boxed::Box, vec::Vec};
 
 /// The limits for one power source.
 #[derive(Clone, Copy, Debug)]
-struct Limits {
+struct SourceLimits {
     /// Lowest level, 0 to 100.
     min: u64,
     /// Highest level, 0 to 100.
@@ -40,20 +40,26 @@ struct Limits {
 
 /// Level and heat ceiling, both 0 to 100.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct State {
+struct ObsdfreqdState {
     level: u64,
     ceiling: u64,
 }
 
 /// Steps 1 to 3.
-fn next(state: State, l: Limits, step: u64, load: u64, temperature_mc: Option<i32>) -> State {
+fn next(
+    state: ObsdfreqdState,
+    l: SourceLimits,
+    step: u64,
+    load: u64,
+    temperature_mc: Option<i32>,
+) -> ObsdfreqdState {
     // A minimum over the maximum is the user's mistake; the maximum then wins, as for heat.
     let min = l.min.min(l.max);
     let hot = l.hot_mc > 0 && temperature_mc.is_some_and(|mc| i64::from(mc) > l.hot_mc);
     let moved = if hot { state.ceiling.saturating_sub(step) } else { state.ceiling + step };
     let ceiling = moved.clamp(min, l.max);
     let level = if load > l.threshold { (state.level + step).clamp(min, ceiling) } else { min };
-    State { level, ceiling }
+    ObsdfreqdState { level, ceiling }
 }
 
 /// Step 4.
@@ -65,12 +71,12 @@ fn setperf(domain: &DomainInfo, level: u64) -> Khz {
 
 /// The daemon.
 struct Obsdfreqd {
-    mains: Limits,
-    battery: Limits,
+    mains: SourceLimits,
+    battery: SourceLimits,
     step: u64,
     poll_ns: u64,
     cost_ns: u64,
-    state: State,
+    state: ObsdfreqdState,
     domains: Vec<DomainInfo>,
 }
 
@@ -93,7 +99,7 @@ impl SpeedPolicy for Obsdfreqd {
 
     fn start(&mut self, obs: &Observation<'_>, out: &mut Intent) {
         let limits = if on_battery(obs.source) { self.battery } else { self.mains };
-        self.state = State { level: limits.min.min(limits.max), ceiling: limits.max };
+        self.state = ObsdfreqdState { level: limits.min.min(limits.max), ceiling: limits.max };
         self.write(out);
     }
 
@@ -131,13 +137,13 @@ pub(super) static OBSDFREQD: Speed = Speed {
     ],
     build: |p, s: &Settings| {
         Box::new(Obsdfreqd {
-            mains: Limits {
+            mains: SourceLimits {
                 min: s.count("min-mains"),
                 max: s.count("max-mains"),
                 threshold: s.count("threshold-mains"),
                 hot_mc: s.count("hot-mains") as i64 * 1000,
             },
-            battery: Limits {
+            battery: SourceLimits {
                 min: s.count("min-battery"),
                 max: s.count("max-battery"),
                 threshold: s.count("threshold-battery"),
@@ -146,7 +152,7 @@ pub(super) static OBSDFREQD: Speed = Speed {
             step: s.count("step"),
             poll_ns: s.ms("poll"),
             cost_ns: s.us("cost"),
-            state: State { level: 0, ceiling: 100 },
+            state: ObsdfreqdState { level: 0, ceiling: 100 },
             domains: p.domains.clone(),
         })
     },
@@ -192,14 +198,14 @@ mod tests {
 
     #[test]
     fn heat_takes_a_step_at_a_time() {
-        let l = Limits { min: 0, max: 100, threshold: 30, hot_mc: 80_000 };
-        let mut s = State { level: 100, ceiling: 100 };
+        let l = SourceLimits { min: 0, max: 100, threshold: 30, hot_mc: 80_000 };
+        let mut s = ObsdfreqdState { level: 100, ceiling: 100 };
         let levels = [81, 81, 80, 80].map(|c| {
             s = next(s, l, 10, 100, Some(c * 1000));
             s.level
         });
         assert_eq!(levels, [90, 80, 90, 100]);
-        assert_eq!(next(s, Limits { hot_mc: 0, ..l }, 10, 100, Some(i32::MAX)).level, 100, "no limit");
+        assert_eq!(next(s, SourceLimits { hot_mc: 0, ..l }, 10, 100, Some(i32::MAX)).level, 100, "no limit");
     }
 
     #[test]

@@ -22,7 +22,8 @@
 
 use super::Speed;
 use super::governor::{
-    COST_US, IO_IS_BUSY, Load, RATE, Rule, SamplingGovernor, Verdict, down_factor, sampling_ns,
+    COST_US, DomainLoad, GovernorRule, GovernorVerdict, IO_IS_BUSY, RATE, SamplingGovernor, down_factor,
+    sampling_ns,
 };
 use super::poll::{cost, percent};
 use crate::{DomainInfo, DomainSample, Khz, Param, ParamKind};
@@ -57,7 +58,7 @@ fn biased(domain: &DomainInfo, level: Khz, bias: u64, period_ns: u64) -> Divided
 
 /// What a domain keeps.
 #[derive(Clone, Copy, Debug, Default)]
-struct State {
+struct OndemandState {
     /// The second part of a divided period: speed and duration.
     second: Option<(Khz, u64)>,
     /// The last look stretched the period.
@@ -71,38 +72,44 @@ struct Ondemand {
     /// Thousandths to aim below.
     bias: u64,
     period_ns: u64,
-    states: Vec<State>,
+    states: Vec<OndemandState>,
 }
 
 impl Ondemand {
     /// A level as it is, or a pair of levels when there is a bias.
-    fn aim(&mut self, d: usize, domain: &DomainInfo, level: Khz) -> Verdict {
+    fn aim(&mut self, d: usize, domain: &DomainInfo, level: Khz) -> GovernorVerdict {
         if self.bias == 0 {
-            return Verdict { speed: Some(level), next_ns: None };
+            return GovernorVerdict { speed: Some(level), next_ns: None };
         }
         // One level on both sides, or a mean at the lower one, leaves nothing to divide.
         let parts = biased(domain, level, self.bias, self.period_ns);
         if parts.high_ns == 0 || parts.high == parts.low {
-            return Verdict { speed: Some(parts.low), next_ns: None };
+            return GovernorVerdict { speed: Some(parts.low), next_ns: None };
         }
         if parts.high_ns < self.period_ns {
             self.states[d].second = Some((parts.low, self.period_ns - parts.high_ns));
         }
-        Verdict { speed: Some(parts.high), next_ns: Some(parts.high_ns) }
+        GovernorVerdict { speed: Some(parts.high), next_ns: Some(parts.high_ns) }
     }
 }
 
-impl Rule for Ondemand {
+impl GovernorRule for Ondemand {
     fn start(&mut self, d: usize, _: Khz) {
-        self.states[d] = State::default();
+        self.states[d] = OndemandState::default();
     }
 
-    fn due(&mut self, d: usize) -> Option<Verdict> {
+    fn due(&mut self, d: usize) -> Option<GovernorVerdict> {
         let (khz, rest_ns) = self.states[d].second.take()?;
-        Some(Verdict { speed: Some(khz), next_ns: Some(rest_ns) })
+        Some(GovernorVerdict { speed: Some(khz), next_ns: Some(rest_ns) })
     }
 
-    fn decide(&mut self, d: usize, domain: &DomainInfo, now: &DomainSample, load: Load) -> Verdict {
+    fn decide(
+        &mut self,
+        d: usize,
+        domain: &DomainInfo,
+        now: &DomainSample,
+        load: DomainLoad,
+    ) -> GovernorVerdict {
         if load.percent > self.up {
             // A rise from below starts the stretch; staying at the top under load continues it.
             self.states[d].stretched |= now.khz < domain.fastest();
@@ -144,7 +151,7 @@ pub(super) static ONDEMAND: Speed = Speed {
             down_factor: s.count("down_factor"),
             bias: s.count("bias"),
             period_ns,
-            states: vec![State::default(); p.domains.len()],
+            states: vec![OndemandState::default(); p.domains.len()],
         };
         Box::new(SamplingGovernor::new(p, rule, period_ns, s.count("io_is_busy") == 1, s.us("cost")))
     },
@@ -155,7 +162,7 @@ mod tests {
     use super::*;
     use crate::speed::Cadence;
     use crate::speed::testing::{Rig, platform};
-    use crate::{MS, Scope};
+    use crate::{MS, SampleScope};
 
     const LEVELS: &[u32] = &[3000, 2500, 2000, 1500, 1000];
     const PERIOD: u64 = 20 * MS;
@@ -170,7 +177,7 @@ mod tests {
         assert_eq!(r.policy.cadence(), Cadence::Scheduler { interval_ns: PERIOD });
         // 1000 + load * 20 MHz, nearest level.
         for (busy, mhz) in [(960, 3000), (950, 3000), (850, 2500), (500, 2000), (240, 1500), (0, 1000)] {
-            assert_eq!(r.window(Scope::Domain(0), PERIOD, &[busy, 0]), mhz, "{busy}");
+            assert_eq!(r.window(SampleScope::Domain(0), PERIOD, &[busy, 0]), mhz, "{busy}");
         }
         assert_eq!(proportional(Khz(1_000_000), Khz(3_000_000), 33), Khz(1_660_000));
     }
@@ -178,18 +185,18 @@ mod tests {
     #[test]
     fn the_threshold_jumps() {
         let mut r = Rig::new(platform(1, &[3000, 1000]), &ONDEMAND, "up=40", true);
-        assert_eq!(r.window(Scope::Domain(0), PERIOD, &[400]), 1000, "1800 is nearer to 1000");
-        assert_eq!(r.window(Scope::Domain(0), PERIOD, &[410]), 3000);
+        assert_eq!(r.window(SampleScope::Domain(0), PERIOD, &[400]), 1000, "1800 is nearer to 1000");
+        assert_eq!(r.window(SampleScope::Domain(0), PERIOD, &[410]), 3000);
     }
 
     #[test]
     fn down_factor_stretches_after_a_rise() {
         let mut r = rig("down_factor=5");
-        r.window(Scope::Domain(0), PERIOD, &[1000]);
+        r.window(SampleScope::Domain(0), PERIOD, &[1000]);
         assert_eq!(r.intent.next_ns, Some(5 * PERIOD));
-        r.window(Scope::Domain(0), PERIOD, &[1000]);
+        r.window(SampleScope::Domain(0), PERIOD, &[1000]);
         assert_eq!(r.intent.next_ns, Some(5 * PERIOD));
-        r.window(Scope::Domain(0), PERIOD, &[500]);
+        r.window(SampleScope::Domain(0), PERIOD, &[500]);
         assert_eq!(r.intent.next_ns, None);
     }
 
@@ -197,11 +204,11 @@ mod tests {
     fn a_bias_divides_the_period() {
         let mut r = rig("bias=100");
         // 3000 * 0.9 = 2700: two fifths at 3000 and three fifths at 2500.
-        assert_eq!(r.window(Scope::Domain(0), PERIOD, &[1000]), 3000);
+        assert_eq!(r.window(SampleScope::Domain(0), PERIOD, &[1000]), 3000);
         assert_eq!(r.intent.next_ns, Some(PERIOD * 2 / 5));
-        assert_eq!(r.window(Scope::Domain(0), PERIOD * 2 / 5, &[1000]), 2500);
+        assert_eq!(r.window(SampleScope::Domain(0), PERIOD * 2 / 5, &[1000]), 2500);
         assert_eq!(r.intent.next_ns, Some(PERIOD * 3 / 5));
-        assert_eq!(r.window(Scope::Domain(0), PERIOD * 3 / 5, &[1000]), 3000);
+        assert_eq!(r.window(SampleScope::Domain(0), PERIOD * 3 / 5, &[1000]), 3000);
     }
 
     #[test]

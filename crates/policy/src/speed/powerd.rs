@@ -49,7 +49,7 @@ const CALM: [(u32, u64); 2] = [(360, 4), (120, 2)];
 
 /// What tells the two modes apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Shape {
+struct PowerdShape {
     /// Divides both marks and multiplies the cap.
     split: u64,
     /// The wish shrinks to (this - 1) / this at a time.
@@ -59,9 +59,9 @@ struct Shape {
 }
 
 /// Battery: load up to the full mark, an eighth down at a time.
-const ADAPTIVE: Shape = Shape { split: 1, shrink: 8, backs_off: true };
+const ADAPTIVE: PowerdShape = PowerdShape { split: 1, shrink: 8, backs_off: true };
 /// Mains: half the marks, a thirty-second down at a time.
-const HIADAPTIVE: Shape = Shape { split: 2, shrink: 32, backs_off: false };
+const HIADAPTIVE: PowerdShape = PowerdShape { split: 2, shrink: 32, backs_off: false };
 
 /// Which shape is in force.
 #[derive(Clone, Copy, Debug)]
@@ -69,11 +69,11 @@ enum Mode {
     /// By the power source.
     Auto,
     /// Always this one.
-    Always(Shape),
+    Always(PowerdShape),
 }
 
 impl Mode {
-    fn shape(self, source: PowerSource) -> Shape {
+    fn shape(self, source: PowerSource) -> PowerdShape {
         match self {
             Mode::Always(shape) => shape,
             Mode::Auto if shared::on_battery(source) => ADAPTIVE,
@@ -95,7 +95,7 @@ fn level_at(levels: &[u64], mhz: u64) -> usize {
 }
 
 /// Steps 2 and 3: the next wish in MHz.
-fn next_mhz(shape: Shape, marks: Marks, levels: &[u64], wish: u64, current: u64, load: u64) -> u64 {
+fn next_mhz(shape: PowerdShape, marks: Marks, levels: &[u64], wish: u64, current: u64, load: u64) -> u64 {
     let split = shape.split;
     if load > marks.running / split {
         let raised = if load > SATURATED || load > marks.running * 2 / split {
@@ -112,7 +112,7 @@ fn next_mhz(shape: Shape, marks: Marks, levels: &[u64], wish: u64, current: u64,
 }
 
 /// Step 5: how many periods to the next poll.
-fn periods(shape: Shape, unchanged: u32) -> u64 {
+fn periods(shape: PowerdShape, unchanged: u32) -> u64 {
     if !shape.backs_off {
         return 1;
     }

@@ -22,7 +22,7 @@
 //! Left out: the paper's second half, an on-line schedule of jobs with deadlines; nobody states deadlines here.
 
 use super::Speed;
-use super::fixed::Fixed;
+use super::fixed::HeldSpeed;
 use crate::{DomainInfo, Khz};
 
 /// Steps 1 to 3, powers in microwatts.
@@ -51,7 +51,7 @@ pub(super) static RACE_TO_IDLE: Speed = Speed {
     params: &[],
     build: |p, _| {
         let (awake, deepest) = (p.awake_uw.unwrap_or(0), p.deepest_idle_uw.unwrap_or(0));
-        Fixed::boxed(p, |d| critical_speed(d, awake, deepest))
+        HeldSpeed::boxed(p, |d| critical_speed(d, awake, deepest))
     },
 };
 

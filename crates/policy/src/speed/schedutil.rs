@@ -48,7 +48,9 @@
 use super::poll::{cost, share};
 use super::{Cadence, Speed, SpeedPolicy};
 use crate::pelt::{FULL, Pelt};
-use crate::{CpuSample, DomainInfo, Intent, Khz, Observation, Param, ParamKind, Platform, Scope, Settings};
+use crate::{
+    CpuSample, DomainInfo, Intent, Khz, Observation, Param, ParamKind, Platform, SampleScope, Settings,
+};
 use alloc::{boxed::Box, vec, vec::Vec};
 
 /// CPU time of one decision in us: some dozens of instructions and now and then a register write.
@@ -58,18 +60,18 @@ const BOOST_START: u64 = FULL / 8;
 
 /// Step 2's state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Boost {
+struct IoWaitBoost {
     /// Its size, of 1024.
     size: u64,
     /// It has grown since the last decision.
     grown: bool,
 }
 
-impl Boost {
+impl IoWaitBoost {
     /// At each call of its CPU: `idled` when more than a tick passed without one.
     fn call(&mut self, io_wake: bool, idled: bool) {
         if self.size > 0 && idled {
-            *self = Boost::default();
+            *self = IoWaitBoost::default();
         }
         if io_wake && !self.grown {
             self.grown = true;
@@ -94,14 +96,14 @@ impl Boost {
 
 /// One CPU.
 #[derive(Clone, Copy, Debug, Default)]
-struct Cpu {
+struct SchedutilCpu {
     pelt: Pelt,
     /// What tasks brought along, and what they took away.
     came: Pelt,
     went: Pelt,
     /// What its tasks are expected to need, of 1024.
     tasks: u64,
-    boost: Boost,
+    boost: IoWaitBoost,
     /// Its last call, and the last at which a decision was asked for.
     told_ns: u64,
     asked_ns: u64,
@@ -112,7 +114,7 @@ struct Cpu {
 }
 
 /// One frequency domain.
-struct Domain {
+struct SchedutilDomain {
     cpus: Vec<u16>,
     fastest: Khz,
     capacity: u64,
@@ -155,8 +157,8 @@ fn pace(fastest: Khz, khz: Khz, capacity: u64) -> u64 {
     }
 }
 
-impl Domain {
-    fn new(info: &DomainInfo, limit_ns: u64, invariant: bool, over_range: bool) -> Domain {
+impl SchedutilDomain {
+    fn new(info: &DomainInfo, limit_ns: u64, invariant: bool, over_range: bool) -> SchedutilDomain {
         let capacity = u64::from(info.capacity).clamp(1, FULL);
         let lowest = info.levels.last().map_or(Khz(0), |level| level.khz);
         let zero = if over_range { lowest.min(info.fastest()) } else { Khz(0) };
@@ -164,7 +166,7 @@ impl Domain {
             let khz = wish(zero, info.fastest(), util, capacity);
             info.levels.iter().rposition(|l| l.khz >= khz).unwrap_or(0) as u16
         });
-        Domain {
+        SchedutilDomain {
             cpus: info.cpus.clone(),
             fastest: info.fastest(),
             capacity,
@@ -205,42 +207,57 @@ struct Schedutil {
     cost_ns: u64,
     tick_ns: u64,
     domain_of: Vec<u16>,
-    domains: Vec<Domain>,
-    cpus: Vec<Cpu>,
+    domains: Vec<SchedutilDomain>,
+    cpus: Vec<SchedutilCpu>,
 }
 
-impl Cpu {
+impl SchedutilCpu {
     /// Step 1.
-    fn accrue(&mut self, sample: &CpuSample, pace: u64, now_ns: u64) {
+    fn accrue(&mut self, sample: &CpuSample, pace: u64) {
         let (busy_ns, idle_ns) = (sample.busy_ns, sample.not_busy_ns());
         // The order matters: what comes last counts most, and owed time is caught up at the idle part.
         let works = sample.runnable > 0;
         if works && idle_ns > 0 {
-            self.pelt.idle(idle_ns);
+            self.idle(idle_ns);
         }
         if busy_ns > 0 {
-            self.pelt.run(busy_ns, pace);
+            self.run(busy_ns, pace);
         }
         if !works && idle_ns > 0 {
-            self.pelt.idle(idle_ns);
+            self.idle(idle_ns);
         }
-        self.fade(busy_ns.saturating_add(idle_ns));
         if sample.moved_util != 0 {
             // One of the two is nothing: both together would outgrow what a signal holds.
             let net = self.came.util() as i64 - self.went.util() as i64 + i64::from(sample.moved_util);
-            let at = |util: i64| Pelt::at(util.max(0) as u64, now_ns);
-            (self.came, self.went) = (at(net), at(-net));
+            // Linux takes no more away than there is (`sub_positive()`).
+            let net = net.max(-(self.pelt.util() as i64));
+            let beside = |util: i64| self.pelt.beside(util.max(0) as u64);
+            (self.came, self.went) = (beside(net), beside(-net));
         }
         self.running = works;
         self.tasks = u64::from(sample.task_util).min(FULL);
         self.idled |= sample.tickless;
     }
 
-    fn fade(&mut self, ns: u64) {
-        if !(self.came.is_gone() && self.went.is_gone()) {
+    /// It worked; what came and went fades meanwhile by its clock, which runs at the pace of the work.
+    fn run(&mut self, ns: u64, pace: u64) {
+        self.pelt.run(ns, pace);
+        if self.has_moved() {
+            self.came.rest_beside(ns, pace);
+            self.went.rest_beside(ns, pace);
+        }
+    }
+
+    fn idle(&mut self, ns: u64) {
+        self.pelt.idle(ns);
+        if self.has_moved() {
             self.came.idle(ns);
             self.went.idle(ns);
         }
+    }
+
+    fn has_moved(&self) -> bool {
+        !(self.came.is_gone() && self.went.is_gone())
     }
 
     /// The sum of the tasks' signals.
@@ -253,17 +270,16 @@ impl Cpu {
         self.signal_at(now_ns, pace).max(self.tasks)
     }
 
-    /// [`Cpu::util`] at `now_ns` of such a CPU.
+    /// [`SchedutilCpu::util`] at `now_ns` of such a CPU.
     fn signal_at(&self, now_ns: u64, pace: u64) -> u64 {
         let gap_ns = now_ns.saturating_sub(self.told_ns);
         // A copy: the CPU will report this very time itself, and must not count it twice.
         let mut then = *self;
         if self.running {
-            then.pelt.run(gap_ns, pace);
+            then.run(gap_ns, pace)
         } else {
-            then.pelt.idle(gap_ns);
+            then.idle(gap_ns)
         }
-        then.fade(gap_ns);
         then.util()
     }
 
@@ -280,7 +296,7 @@ impl Schedutil {
         let d = usize::from(self.domain_of[cpu]);
         let domain = &mut self.domains[d];
         let pace = domain.pace_at(obs.domains.get(d)?.khz);
-        state.accrue(sample, pace, obs.now_ns);
+        state.accrue(sample, pace);
         state.told_ns = obs.now_ns;
         if !obs.asks {
             return None;
@@ -355,7 +371,7 @@ impl SpeedPolicy for Schedutil {
     }
 
     fn followed_util(&self, cpu: usize) -> Option<u64> {
-        self.cpus.get(cpu).map(Cpu::util)
+        self.cpus.get(cpu).map(SchedutilCpu::util)
     }
 
     fn followed_util_at(&self, cpu: usize, at_ns: u64) -> Option<u64> {
@@ -365,11 +381,11 @@ impl SpeedPolicy for Schedutil {
 
     /// Signals start at nothing; the speed found stays until the first call.
     fn start(&mut self, obs: &Observation<'_>, out: &mut Intent) {
-        let fresh = Cpu {
+        let fresh = SchedutilCpu {
             pelt: Pelt::since(obs.now_ns),
             told_ns: obs.now_ns,
             asked_ns: obs.now_ns,
-            ..Cpu::default()
+            ..SchedutilCpu::default()
         };
         self.cpus.fill(fresh);
         for (d, domain) in self.domains.iter_mut().enumerate() {
@@ -393,9 +409,9 @@ impl SpeedPolicy for Schedutil {
             }
         };
         match obs.scope {
-            Scope::Cpu(cpu) => one(self, usize::from(cpu)),
-            Scope::All => (0..self.cpus.len()).for_each(|cpu| one(self, cpu)),
-            Scope::Domain(d) => {
+            SampleScope::Cpu(cpu) => one(self, usize::from(cpu)),
+            SampleScope::All => (0..self.cpus.len()).for_each(|cpu| one(self, cpu)),
+            SampleScope::Domain(d) => {
                 for cpu in 0..self.cpus.len() {
                     if self.domain_of[cpu] == d {
                         one(self, cpu);
@@ -437,9 +453,9 @@ pub(super) static SCHEDUTIL: Speed = Speed {
             domains: p
                 .domains
                 .iter()
-                .map(|d| Domain::new(d, limit(d), p.load_invariant, over_range))
+                .map(|d| SchedutilDomain::new(d, limit(d), p.load_invariant, over_range))
                 .collect(),
-            cpus: vec![Cpu::default(); usize::from(p.cpus)],
+            cpus: vec![SchedutilCpu::default(); usize::from(p.cpus)],
         })
     },
 };
@@ -522,7 +538,7 @@ mod tests {
             let obs = Observation {
                 now_ns: at,
                 asks: true,
-                scope: Scope::Cpu(0),
+                scope: SampleScope::Cpu(0),
                 cpus: &[cpu],
                 domains: &domains,
                 source: PowerSource::Unknown,
@@ -628,7 +644,7 @@ mod tests {
 
     #[test]
     fn a_boost_grows_once_a_decision() {
-        let mut b = Boost::default();
+        let mut b = IoWaitBoost::default();
         b.call(true, false);
         b.call(true, false);
         assert_eq!(b.apply(false), 128);
@@ -648,7 +664,7 @@ mod tests {
             r.cpus[0] = CpuSample::default();
             r.cpus[usize::from(cpus) - 1] = CpuSample { tickless: true, ..CpuSample::default() };
             // Whoever calls, the next decision halves it: 128 of 512 and a quarter, 625 MHz.
-            assert_eq!(r.observe(Scope::Cpu(cpus - 1), MS), 700);
+            assert_eq!(r.observe(SampleScope::Cpu(cpus - 1), MS), 700);
         }
     }
 
@@ -692,30 +708,35 @@ mod tests {
         r.cpus = vec![CpuSample::default(); 2];
         // Both CPUs live through the same 300 ms.
         r.cpus[0] = busy(300 * MS);
-        r.observe(Scope::Cpu(0), 300 * MS);
+        r.observe(SampleScope::Cpu(0), 300 * MS);
         r.cpus[1] = idle(300 * MS);
-        assert_eq!(r.observe(Scope::Cpu(1), 0), 2000);
+        assert_eq!(r.observe(SampleScope::Cpu(1), 0), 2000);
         // CPU 0 goes on without calling: an idle CPU's call must not lower the domain.
         r.cpus[1] = idle(5 * MS);
-        assert_eq!(r.observe(Scope::Cpu(1), 5 * MS), 2000);
+        assert_eq!(r.observe(SampleScope::Cpu(1), 5 * MS), 2000);
         // It stops, and what is left of it decays.
         r.cpus[0] = CpuSample { busy_ns: 5 * MS, ..CpuSample::default() };
-        r.observe(Scope::Cpu(0), 0);
+        r.observe(SampleScope::Cpu(0), 0);
         r.cpus[1] = idle(300 * MS);
-        assert_eq!(r.observe(Scope::Cpu(1), 300 * MS), 300);
+        assert_eq!(r.observe(SampleScope::Cpu(1), 300 * MS), 300);
     }
 
     /// A task of 20 ms that takes its part along when it ends leaves next to nothing behind, and one that does
     /// not would keep a third.
     #[test]
     fn what_ends_takes_its_load_along() {
-        let mut cpu = Cpu::default();
-        cpu.accrue(&CpuSample { moved_util: 512, ..idle(MS) }, FULL, MS);
+        let mut cpu = SchedutilCpu::default();
+        cpu.accrue(&CpuSample { moved_util: 512, ..idle(MS) }, FULL);
         assert_eq!(cpu.util(), 511, "the credit counts at once, less what rounding takes");
-        cpu.accrue(&busy(20 * MS), FULL, 21 * MS);
+        cpu.accrue(&busy(20 * MS), FULL);
         let worked = cpu.util();
         assert!((640..700).contains(&worked), "{worked}");
-        cpu.accrue(&CpuSample { moved_util: -(worked as i32), ..idle(MS) }, FULL, 22 * MS);
+        cpu.accrue(&CpuSample { moved_util: -(worked as i32), ..idle(MS) }, FULL);
         assert!(cpu.util() <= 20, "{}", cpu.util());
+        // More than there is cannot go: what comes next counts whole.
+        cpu.accrue(&CpuSample { moved_util: -300, ..idle(MS) }, FULL);
+        assert!(cpu.util() <= 2, "{}", cpu.util());
+        cpu.accrue(&CpuSample { moved_util: 512, ..idle(MS) }, FULL);
+        assert!(cpu.util() >= 510, "{}", cpu.util());
     }
 }

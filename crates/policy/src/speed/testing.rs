@@ -2,8 +2,8 @@
 
 use super::{Speed, SpeedPolicy};
 use crate::{
-    CpuSample, DomainInfo, DomainSample, Intent, Khz, Level, MS, Observation, Platform, PowerSource, Scope,
-    Settings,
+    CpuSample, DomainInfo, DomainSample, Intent, Khz, Level, MS, Observation, Platform, PowerSource,
+    SampleScope, Settings,
 };
 use alloc::{boxed::Box, vec, vec::Vec};
 
@@ -79,7 +79,7 @@ impl Rig {
         let obs = Observation {
             now_ns: self.now_ns,
             asks: true,
-            scope: Scope::All,
+            scope: SampleScope::All,
             cpus: &self.cpus,
             domains: &self.domains,
             source: self.source,
@@ -105,7 +105,7 @@ impl Rig {
     }
 
     /// One observation of the samples at hand, `ns` after the last; the first domain's speed in MHz.
-    pub(crate) fn observe(&mut self, scope: Scope, ns: u64) -> u32 {
+    pub(crate) fn observe(&mut self, scope: SampleScope, ns: u64) -> u32 {
         self.now_ns += ns;
         self.intent.next_ns = None;
         let obs = Observation {
@@ -123,7 +123,7 @@ impl Rig {
     }
 
     /// A window in which every CPU was busy for its share, in thousandths (the last one repeats).
-    pub(crate) fn window(&mut self, scope: Scope, ns: u64, busy: &[u64]) -> u32 {
+    pub(crate) fn window(&mut self, scope: SampleScope, ns: u64, busy: &[u64]) -> u32 {
         for (i, cpu) in self.cpus.iter_mut().enumerate() {
             let busy_ns = ns / 1000 * busy[i.min(busy.len() - 1)];
             *cpu = CpuSample {
@@ -138,13 +138,13 @@ impl Rig {
 
     /// A poll of all CPUs.
     pub(crate) fn poll(&mut self, ns: u64, busy: &[u64]) -> u32 {
-        self.window(Scope::All, ns, busy)
+        self.window(SampleScope::All, ns, busy)
     }
 
     /// One CPU's sample.
     pub(crate) fn cpu(&mut self, cpu: u16, sample: CpuSample) -> u32 {
         self.cpus[usize::from(cpu)] = sample;
-        self.observe(Scope::Cpu(cpu), sample.total_ns())
+        self.observe(SampleScope::Cpu(cpu), sample.total_ns())
     }
 
     /// Polls of `ns` until the first domain runs at `mhz`; how many it took.

@@ -205,7 +205,7 @@ def compare(
     reference: str | None = None,
     goal: str = "energy",
     max_slowdown: Share = "10%",
-    replicas: int = 64,
+    replicas: int = engine.REPLICAS,
     exact: bool = False,
     seed: int = 0,
     system: str | None = None,
@@ -226,8 +226,8 @@ def compare(
         :class:`SpeedPolicy`; by default those that the machine's system offers
     :param reference: the policy that the others are held against; by default what the machine does unless told otherwise
     :param goal: what is to be small: ``energy``, ``own-energy``, ``edp`` or ``time``
-    :param max_slowdown: policies slower than the reference by more than this are not recommended: ``"10%"``, ``0.1``,
-        ``"1.1x"``, ``"any"``
+    :param max_slowdown: a policy is recommended only if it is at most this much slower than the reference in 95 % of the
+        replicas: ``"10%"``, ``0.1``, ``"1.1x"``, ``"any"``
     :param replicas: how many times to repeat the comparison with the uncertain inputs varied, 8 to 4096
     :param exact: one run of the nominal model, without intervals
     :param seed: other draws of what is uncertain; 0 has those of the command line

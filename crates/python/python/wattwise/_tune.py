@@ -86,7 +86,7 @@ def tune(
     goal: str = "energy",
     max_slowdown: Share = "10%",
     max_p99: Share = "any",
-    replicas: int = 64,
+    replicas: int = engine.REPLICAS,
     seed: int = 1,
     budget: str = "",
     progress: bool | None = None,

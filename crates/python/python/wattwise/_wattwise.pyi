@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, final
 
 __version__: str
+REPLICAS: int
 LEAST_TEST_REPLICAS: int
 
 class Error(ValueError):

@@ -67,12 +67,12 @@ pub(crate) struct Class {
 }
 
 /// A class's place among those that run; given up when dropped.
-pub(crate) struct Kept {
+pub(crate) struct KeptClass {
     slot: u64,
     pub(crate) class: Arc<Class>,
 }
 
-impl Drop for Kept {
+impl Drop for KeptClass {
     fn drop(&mut self) {
         locked(&CLASSES).remove(&self.slot);
     }
@@ -83,7 +83,7 @@ pub(crate) fn keep(
     class: &Bound<'_, PyType>,
     call_limit_s: f64,
     stop: &Arc<AtomicBool>,
-) -> PyResult<(Kept, PolicySpec)> {
+) -> PyResult<(KeptClass, PolicySpec)> {
     let name: String = match class.getattr_opt("name")? {
         Some(name) => {
             name.extract().map_err(|_| error(format!("policies: {class}: its 'name' is no text")))?
@@ -115,7 +115,7 @@ pub(crate) fn keep(
         failed: AtomicBool::new(false),
         stop: stop.clone(),
     };
-    let kept = Kept { slot, class: Arc::new(kept) };
+    let kept = KeptClass { slot, class: Arc::new(kept) };
     locked(&CLASSES).insert(slot, kept.class.clone());
     let speed = item(&name);
     let mut speed_settings = Settings::defaults(speed.params);

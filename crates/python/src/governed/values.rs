@@ -6,7 +6,7 @@ use pyo3::types::{PyBytes, PyString, PyTuple};
 use wattwise_policy::speed::Cadence as RustCadence;
 use wattwise_policy::{
     CpuSample as RustCpu, DomainInfo, DomainIntent, Intent as RustIntent, Khz,
-    Observation as RustObservation, Platform as RustPlatform, PowerSource, Scope,
+    Observation as RustObservation, Platform as RustPlatform, PowerSource, SampleScope,
 };
 
 /// When a policy wants to be asked.
@@ -216,9 +216,9 @@ pub(crate) fn observation(py: Python<'_>, o: &RustObservation<'_>) -> PyResult<O
     };
     let domains: Vec<Py<DomainSample>> = o.domains.iter().map(domain).collect::<PyResult<_>>()?;
     let (scope, number) = match o.scope {
-        Scope::All => ("all", None),
-        Scope::Cpu(cpu) => ("cpu", Some(cpu)),
-        Scope::Domain(domain) => ("domain", Some(domain)),
+        SampleScope::All => ("all", None),
+        SampleScope::Cpu(cpu) => ("cpu", Some(cpu)),
+        SampleScope::Domain(domain) => ("domain", Some(domain)),
     };
     Ok(Observation {
         now_ns: o.now_ns,
@@ -275,9 +275,9 @@ pub(crate) fn apply(
     out: &mut RustIntent,
 ) -> Result<(), String> {
     let about = match obs.scope {
-        Scope::All => None,
-        Scope::Domain(d) => Some(usize::from(d)),
-        Scope::Cpu(cpu) => Some(domain_of_cpu.get(usize::from(cpu)).copied().map_or(0, usize::from)),
+        SampleScope::All => None,
+        SampleScope::Domain(d) => Some(usize::from(d)),
+        SampleScope::Cpu(cpu) => Some(domain_of_cpu.get(usize::from(cpu)).copied().map_or(0, usize::from)),
     };
     let domains = out.domains.len();
     let mut put = |value: &Bound<'_, PyAny>, at: Field| {

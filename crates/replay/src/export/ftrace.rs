@@ -15,7 +15,7 @@
 //! over ([`wattwise_trace::marks`]): what a task has to do, as a mark in the trace where it begins with it; and in the head the
 //! foreground's threads, when it was released, and the clock of the cycles.
 
-use super::{Kept, task_name};
+use super::{KeptError, task_name};
 use std::io::{Result, Write};
 use wattwise_model::machine::MachineModel;
 use wattwise_model::workload::{MemoryShare, Role, Workload};
@@ -31,7 +31,7 @@ const IDLE: Option<u32> = None;
 
 /// A trace in the making: whoever watches the replay.
 pub struct Ftrace<'w, W> {
-    out: Kept<W>,
+    out: KeptError<W>,
     workload: &'w Workload,
     machine: &'w MachineModel,
     /// By task; the speed policy's process is the last.
@@ -81,7 +81,7 @@ impl<'w, W: Write> Ftrace<'w, W> {
     pub fn new(out: W, machine: &'w MachineModel, workload: &'w Workload) -> Ftrace<'w, W> {
         let tasks = workload.tasks.len() as u32 + 1;
         let cpus = machine.cpus.len();
-        let mut out = Kept::new(out);
+        let mut out = KeptError::new(out);
         let head = format!(
             "# tracer: nop\n#\n{}{}   #P:{cpus}\n#\n\
              {}#\n\
@@ -219,7 +219,7 @@ impl<'w, W: Write> Ftrace<'w, W> {
         self.line(at_ns, from, flags, &event);
     }
 
-    fn works(&mut self, at_ns: u64, task: u32, work: marks::Work) {
+    fn works(&mut self, at_ns: u64, task: u32, work: marks::MarkedWork) {
         let cpu = self.current.iter().position(|t| *t == Some(task)).unwrap_or(0);
         self.line(at_ns, cpu as u16, ".....", &marks::line(Self::tid(Some(task)), work));
     }
@@ -255,7 +255,7 @@ impl<W: Write> Watcher for Ftrace<'_, W> {
             }
             Event::Speed { domain, khz } => self.speed(at_ns, domain, khz),
             Event::Works { task, cycles, stall_ns } => {
-                self.works(at_ns, task, marks::Work { cycles, stall_ns })
+                self.works(at_ns, task, marks::MarkedWork { cycles, stall_ns })
             }
             Event::Energy { .. } => {}
         }

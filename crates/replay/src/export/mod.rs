@@ -11,7 +11,7 @@ pub mod perfetto;
 mod protobuf;
 
 pub use ftrace::Ftrace;
-pub use perfetto::{Counts, Perfetto};
+pub use perfetto::{ExportCounts, Perfetto};
 
 use wattwise_model::workload::Workload;
 
@@ -21,14 +21,14 @@ fn task_name(workload: &Workload, task: u32) -> &str {
 }
 
 /// An output whose first error is kept until somebody can be told: a watcher returns nothing.
-struct Kept<W> {
+struct KeptError<W> {
     out: W,
     error: Option<std::io::Error>,
 }
 
-impl<W: std::io::Write> Kept<W> {
-    fn new(out: W) -> Kept<W> {
-        Kept { out, error: None }
+impl<W: std::io::Write> KeptError<W> {
+    fn new(out: W) -> KeptError<W> {
+        KeptError { out, error: None }
     }
 
     fn write(&mut self, bytes: &[u8]) {

@@ -5,7 +5,7 @@
 //! Time is the replay's own; all begin at 0.
 
 use super::protobuf::Message;
-use super::{Kept, task_name};
+use super::{KeptError, task_name};
 use std::io::{Result, Write};
 use wattwise_model::machine::MachineModel;
 use wattwise_model::workload::Workload;
@@ -62,7 +62,7 @@ const TRACKS: u64 = 3;
 
 /// How many events of each kind were written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct ExportCounts {
     /// Processes.
     pub replays: u64,
     /// Slices in which a task runs.
@@ -79,14 +79,14 @@ pub struct Counts {
 
 /// A trace in the making.
 pub struct Perfetto<W> {
-    out: Kept<W>,
-    counts: Counts,
+    out: KeptError<W>,
+    counts: ExportCounts,
 }
 
 impl<W: Write> Perfetto<W> {
     /// An empty one.
     pub fn new(out: W) -> Perfetto<W> {
-        Perfetto { out: Kept::new(out), counts: Counts::default() }
+        Perfetto { out: KeptError::new(out), counts: ExportCounts::default() }
     }
 
     /// Adds a replay: whoever watches it is returned.
@@ -95,7 +95,7 @@ impl<W: Write> Perfetto<W> {
         name: &str,
         machine: &'p MachineModel,
         workload: &'p Workload,
-    ) -> Replay<'p, W> {
+    ) -> WatchedReplay<'p, W> {
         self.counts.replays += 1;
         let number = self.counts.replays;
         let base = number << 32;
@@ -126,7 +126,7 @@ impl<W: Write> Perfetto<W> {
             track(SPEED, "speed", &counter("kHz"));
         }
         let cpus = machine.cpus.len();
-        Replay {
+        WatchedReplay {
             trace: self,
             machine,
             workload,
@@ -141,7 +141,7 @@ impl<W: Write> Perfetto<W> {
     ///
     /// # Errors
     /// The first error of the output.
-    pub fn finish(self) -> Result<Counts> {
+    pub fn finish(self) -> Result<ExportCounts> {
         self.into_output().map(|(counts, _)| counts)
     }
 
@@ -149,7 +149,7 @@ impl<W: Write> Perfetto<W> {
     ///
     /// # Errors
     /// The first error of the output.
-    pub fn into_output(self) -> Result<(Counts, W)> {
+    pub fn into_output(self) -> Result<(ExportCounts, W)> {
         Ok((self.counts, self.out.finish()?))
     }
 
@@ -193,7 +193,7 @@ impl<W: Write> Perfetto<W> {
 }
 
 /// One replay, as it is watched.
-pub struct Replay<'p, W> {
+pub struct WatchedReplay<'p, W> {
     trace: &'p mut Perfetto<W>,
     machine: &'p MachineModel,
     workload: &'p Workload,
@@ -206,7 +206,7 @@ pub struct Replay<'p, W> {
     bin: (u64, f64),
 }
 
-impl<W: Write> Replay<'_, W> {
+impl<W: Write> WatchedReplay<'_, W> {
     fn track(&self, cpu: u16, which: u64) -> u64 {
         self.power + 1 + u64::from(cpu) * TRACKS + which
     }
@@ -274,7 +274,7 @@ impl<W: Write> Replay<'_, W> {
     }
 }
 
-impl<W: Write> Watcher for Replay<'_, W> {
+impl<W: Write> Watcher for WatchedReplay<'_, W> {
     fn event(&mut self, at_ns: u64, event: &Event) {
         match *event {
             Event::Wakes { task, by, to, .. } => self.woken(at_ns, to, task, by),

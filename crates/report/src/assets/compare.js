@@ -56,7 +56,12 @@
 
   const pen = document.createElement("canvas").getContext("2d");
   const measure = (text, font) => { pen.font = font; return pen.measureText(text).width; };
-  const shorten = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
+  // With both of its ends: names of one table often begin alike.
+  const shorten = (text, most) => {
+    if (text.length <= most) return text;
+    const head = Math.floor((most - 1) / 2);
+    return `${text.slice(0, head)}…${text.slice(text.length - (most - 1 - head))}`;
+  };
 
   // Who is neither slower nor hungrier than another in both. Of equals the first stands for all.
   const pareto = (points) => {
@@ -85,6 +90,8 @@
     window: { x: timeAxis, y: { name: "energy", unit: "J" }, t: (r) => timeAxis.of(r.uncertain), j: (r) => r.uncertain.energy_j, intervals: replicas > 0 },
     own: { x: { name: "time for the work", unit: "s" }, y: { name: "energy", unit: "J" }, t: (r) => just(r.elapsed_s), j: (r) => just(r.energy_j), intervals: false },
   };
+  // Energy over a longer time than the window is not compared with that of the others.
+  const overOwnTime = (p, charge) => charge !== charges.own && p.r.over_own_time;
   const sane = (i) => [i.median, i.low, i.high].every(Number.isFinite);
 
   // Far from all that may be chosen, a policy would press them into one dot: it is named below instead.
@@ -127,7 +134,7 @@
     const [j0, j1] = points.length ? span("j") : [0, 1];
     const x = (t) => left + ((t - t0) / (t1 - t0)) * (right - left);
     const y = (j) => bottom - ((j - j0) / (j1 - j0)) * (bottom - top);
-    const front = pareto(points);
+    const front = pareto(points.filter((p) => !overOwnTime(p, charge)));
     // The staircase: at any time, the least energy that a policy reached by then.
     const stairs = front.flatMap((p, i) => (i === 0 ? [[p.t, p.j]] : [[p.t, front[i - 1].j], [p.t, p.j]]));
     return { charge, points, hidden, width, height, left, right, top, bottom, t0, t1, j0, j1, x, y, front, stairs };
@@ -189,7 +196,7 @@
 
   // Labels: the best first, then the front, then the rest; each takes the first free place
   // around its point, near ones before far ones, with a clear line to it if there is one. One that
-  // finds none is left to the tip.
+  // finds none is left to the tip, as are all but the best, the front and the reference where theirs would be far or the picture is narrow.
   const name = (root, { points, width, left, bottom, x, y, front, stairs }) => {
     const taken = points.map((p) => ({ x0: x(p.t) - 8, x1: x(p.t) + 8, y0: y(p.j) - 8, y1: y(p.j) + 8 }));
     // The front itself is not to strike names through.
@@ -206,7 +213,7 @@
         && !(x(p.t) > o.x0 && x(p.t) < o.x1 && y(p.j) > o.y0 && y(p.j) < o.y1));
     });
     const labels = svg("g", { "aria-hidden": "true" });
-    const rank = (p) => (p.best ? 0 : front.includes(p) ? 1 : 2);
+    const rank = (p) => (p.best ? 0 : front.includes(p) || p.r.policy === reference ? 1 : 2);
     for (const p of [...points].sort((a, b) => rank(a) - rank(b))) {
       const text = shorten(p.r.policy, width < 500 ? 18 : 30);
       const wide = measure(text, `${p.best ? "700 " : ""}12px ${ink("mono")}`) + 4;
@@ -216,7 +223,7 @@
         return { far, dx, dy, ax, ay, box: { x0, x1: x0 + wide, y0: ay - 8, y1: ay + 8 } };
       }).filter((seat) => free(seat.box));
       const seat = seats.find((s) => s.far < 12 || !through(p, s.ax, s.ay)) ?? seats[0];
-      if (!seat) continue;
+      if (!seat || (rank(p) === 2 && (width < 500 || seat.far > 40))) continue;
       const { far, dx, dy, ax, ay, box } = seat;
       taken.push(box);
       if (far > 12) labels.append(svg("line", { class: "leader", x1: x(p.t), y1: y(p.j), x2: ax - dx * 2, y2: ay - dy * 2 }));
@@ -239,7 +246,7 @@
     for (const p of [...points].reverse()) {
       const on = front.includes(p);
       const standing = [p.r.policy === reference && "the reference", p.best && "recommended", p.tied && "not told apart from the recommended",
-        !p.r.admissible && "over the time limit", on ? "on the Pareto front" : "another is faster and lower in energy"].filter(Boolean);
+        !p.r.admissible && "over the time limit", overOwnTime(p, charge) ? "its energy is over a longer time of its own" : on ? "on the Pareto front" : "another is faster and lower in energy"].filter(Boolean);
       const says = `${p.r.policy}\n${charge.y.name}: ${said(p.ji, charge.y)}\n${charge.x.name}: ${said(p.ti, charge.x)}\n${standing.join("; ")}`;
       const mark = p.best
         ? svg("path", { class: "dot best", d: star(x(p.t), y(p.j), 10) })
@@ -256,12 +263,14 @@
     const root = svg("svg", { viewBox: `0 0 ${f.width} ${f.height}`, width: f.width, height: f.height, role: "group", "aria-label": "Energy against time, a point a policy; the figures are in the table of policies" });
     for (const part of [grid, frontier, crosses, name, marks]) part(root, f);
     host.replaceChildren(root);
-    $("tradeoff-note").textContent = "Down and left is better. On the line is the Pareto front: no policy is both faster and lower in energy than these."
+    $("tradeoff-note").textContent = "Lower left is better. The line is the Pareto front: no policy is both faster and uses less energy than these."
       + (charge.intervals ? " A cross shows where 90 % of the replicas lie, each way." : " No intervals: one run of the nominal model.");
     const signed = (v) => `${v > 0 ? "+" : ""}${group(v.toFixed(0))}\u00a0%`;
-    const far = f.hidden.map((p) => `${p.r.policy} (time ${signed(p.t)}, energy ${signed(p.j)})`);
+    const apart = f.points.filter((p) => overOwnTime(p, charge)).map((p) => p.r.policy);
+    const far = f.hidden.filter((p) => !overOwnTime(p, charge)).map((p) => `${p.r.policy} (time ${signed(p.t)}, energy ${signed(p.j)})`);
     $("front").textContent = [
       f.front.length > 0 && `On the front: ${f.front.map((p) => p.r.policy).join(", ")}.`,
+      apart.length > 0 && `Not on it, since they did not finish within the window and their energy is over a longer time: ${apart.join(", ")}.`,
       far.length > 0 && `Too far off to be shown: ${far.join(", ")}.`,
     ].filter(Boolean).join(" ");
   };
@@ -384,14 +393,17 @@
       return new uPlot(options, [xs, [...t.power, t.power.at(-1)]], into);
     };
 
+    // Room above a strip for half of the first row's name.
+    const LABEL_ROOM = 8;
+
     // A strip: one row a CPU, painted bin by bin into a small picture that the canvas then
     // stretches. `paint` gives a bin's colour, and where part of the bin differs that part's share
     // and colour: it fills the row from below. Where bins are narrower than pixels, a pixel shows
     // their mean.
     const strip = (into, t, width, rowHeight, xShown, paint) => {
       const count = t.lanes.length;
-      const options = common(width, count * rowHeight + (xShown ? 34 : 6));
-      options.padding = [0, 10, xShown ? 0 : 6, 0];
+      const options = common(width, count * rowHeight + LABEL_ROOM + (xShown ? 34 : 6));
+      options.padding = [LABEL_ROOM, 10, xShown ? 0 : 6, 0];
       options.scales.y = { range: [0, count], dir: -1 };
       options.axes = axes(xShown);
       options.axes[0].grid = { show: false };
@@ -585,10 +597,10 @@
     if (!host || details.length === 0) return null;
     // Eight colours that colour-blind readers tell apart, then the same with dashes.
     const looks = details.map((_, i) => ({ colour: `s${i % 8}`, dash: [[], [6, 3], [2, 3]][Math.floor(i / 8) % 3] }));
-    // Shown at first: the best, the first asked for, the one with the shortest and the one with the longest wake-ups.
-    const p99 = (d) => results.find((r) => r.policy === d.policy)?.wake_latency_us.p99 ?? 0;
-    const byP99 = [...details].sort((a, b) => p99(a) - p99(b));
-    const shown = new Set([details.find((d) => d.policy === answer.recommended), details[0], byP99[0], byP99.at(-1)]);
+    // Shown at first: what the answer speaks of.
+    const named = [answer.recommended, reference, ...answer.tied].slice(0, 6);
+    const shown = new Set(details.filter((d) => named.includes(d.policy)));
+    if (shown.size === 0) shown.add(details[0]);
     details.forEach((d, i) => {
       const label = document.createElement("label"), box = document.createElement("input"), chip = document.createElement("span");
       box.type = "checkbox";
@@ -623,7 +635,7 @@
       const font = `11px ${ink("sans")}`;
       const axis = { stroke: ink("soft"), font, grid: { stroke: ink("line"), width: 1 }, ticks: { show: false } };
       const decade = (v) => Math.abs(Math.log10(v) - Math.round(Math.log10(v))) < 1e-6;
-      const share = (v) => (v >= 0.00999 ? `${+(v * 100).toPrecision(3)} %` : `1 in ${group(String(Math.round(1 / v)))}`);
+      const share = (v) => `${+(v * 100).toPrecision(3)} %`;
       chart = new uPlot({
         width: host.clientWidth, height: narrow ? 280 : 340, legend: { show: false }, padding: [10, 14, 0, 0],
         cursor: { y: false, points: { size: 7 }, drag: { x: true, y: false, dist: 4 } },
@@ -633,7 +645,7 @@
         },
         axes: [
           { ...axis, size: 28, label: narrow ? "" : "time from runnable to running", labelFont: `12px ${ink("sans")}`, labelSize: narrow ? 0 : 18, values: (u, at) => at.map((v) => (decade(v) ? si(v, "s", 1) : "")), filter: (u, at) => at },
-          { ...axis, size: narrow ? 72 : 84, values: (u, at) => at.map((v) => (decade(v) ? share(v) : "")), filter: (u, at) => at },
+          { ...axis, size: narrow ? 56 : 64, label: narrow ? "" : "share that took longer", labelFont: `12px ${ink("sans")}`, labelSize: narrow ? 0 : 18, values: (u, at) => at.map((v) => (decade(v) ? share(v) : "")), filter: (u, at) => at },
         ],
         series: [{}, ...details.map((d, i) => ({
           label: d.policy, show: boxes[i].checked, stroke: ink(looks[i].colour), dash: looks[i].dash, width: 2,

@@ -21,10 +21,10 @@ pub(super) struct Stack<'a> {
     pub(super) policy: &'a str,
     pub(super) best: bool,
     pub(super) total: String,
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<BarPart>,
 }
 
-pub(super) struct Part {
+pub(super) struct BarPart {
     /// A CSS colour.
     pub(super) colour: String,
     /// Of the longest bar, in percent.
@@ -68,9 +68,7 @@ pub(super) fn energy_bars<'a>(c: &'a Comparison, states: &[(String, String)]) ->
         v.extend([s.uncore_j, s.memory_j, s.platform_j]);
         v
     };
-    let mut order: Vec<&PolicyResult> = c.results.iter().collect();
-    order.sort_by(|a, b| a.window_energy_j.total_cmp(&b.window_energy_j));
-    let rows = order.iter().map(|r| (*r, values(r))).collect();
+    let rows = order(c).iter().map(|r| (*r, values(r))).collect();
     let (legend, rows) = without_empty(legend, rows);
     stacks(c, legend, rows, "J")
 }
@@ -99,11 +97,18 @@ pub(super) fn time_bars<'a>(c: &'a Comparison, states: &[(String, String)]) -> S
         v.extend(states.iter().map(|(n, _)| within(n)));
         v
     };
-    let mut order: Vec<&PolicyResult> = c.results.iter().collect();
-    order.sort_by(|a, b| a.window_energy_j.total_cmp(&b.window_energy_j));
-    let rows = order.iter().map(|r| (*r, values(r))).collect();
+    let rows = order(c).iter().map(|r| (*r, values(r))).collect();
     let (legend, rows) = without_empty(legend, rows);
     stacks(c, legend, rows, "s")
+}
+
+/// The lowest energy first; last what ran longer than the window.
+fn order(c: &Comparison) -> Vec<&PolicyResult> {
+    let mut order: Vec<&PolicyResult> = c.results.iter().collect();
+    order.sort_by(|a, b| {
+        a.over_own_time.cmp(&b.over_own_time).then(a.window_energy_j.total_cmp(&b.window_energy_j))
+    });
+    order
 }
 
 type Legend = Vec<(String, String)>;
@@ -123,21 +128,28 @@ fn without_empty<'a>(legend: Legend, rows: Values<'a>) -> (Legend, Values<'a>) {
 
 fn stacks<'a>(c: &'a Comparison, legend: Legend, rows: Values<'a>, unit: &str) -> Stacks<'a> {
     let sum = |v: &[f64]| v.iter().filter(|x| x.is_finite()).sum::<f64>();
-    let longest = rows.iter().map(|(_, v)| sum(v)).fold(0.0, f64::max);
+    // One that runs for much longer would press all others into dots: its own bar is full, and says so.
+    let within = rows.iter().filter(|(r, _)| !r.over_own_time);
+    let longest = within.map(|(_, v)| sum(v)).fold(0.0, f64::max);
+    let whole = |r: &PolicyResult, v: &[f64]| if r.over_own_time { longest.max(sum(v)) } else { longest };
+    let total = |r: &PolicyResult, v: &[f64]| match r.over_own_time && unit == "J" {
+        true => format!("{} over a longer time", si(sum(v), unit)),
+        false => si(sum(v), unit),
+    };
     let digits = decimals(rows.iter().flat_map(|(_, v)| v.iter().copied()));
     let bars = rows
         .iter()
         .map(|(r, values)| Stack {
             policy: &r.policy,
             best: r.policy == c.answer.recommended,
-            total: si(sum(values), unit),
+            total: total(r, values),
             parts: legend
                 .iter()
                 .zip(values)
-                .filter(|(_, v)| share(**v, longest) > 0.0)
-                .map(|((name, colour), &v)| Part {
+                .filter(|(_, v)| share(**v, whole(r, values)) > 0.0)
+                .map(|((name, colour), &v)| BarPart {
                     colour: colour.clone(),
-                    share: share(v, longest),
+                    share: share(v, whole(r, values)),
                     tip: format!("{}\n{name}: {} ({})", r.policy, si(v, unit), percent(v / sum(values))),
                 })
                 .collect(),

@@ -1,6 +1,6 @@
 //! Comparisons on a page with other results.
 
-use super::groups::{Group, change, groups, with_intervals};
+use super::groups::{PolicyGroup, change, groups, with_intervals};
 use wattwise_advice::result::{Comparison, Interval, PolicyResult};
 use wattwise_advice::say;
 use wattwise_page::number::NONE;
@@ -18,7 +18,7 @@ pub fn compare_sections(c: &Comparison) -> Vec<Section> {
         ends: known.then(|| (percent(of.low), percent(of.high))),
         mark: None,
     };
-    let row = |(g, r): (&Group<'_>, &PolicyResult)| {
+    let row = |(g, r): (&PolicyGroup<'_>, &PolicyResult)| {
         vec![
             r.policy.clone(),
             energy(c, r, known),

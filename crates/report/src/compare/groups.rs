@@ -6,7 +6,7 @@ use wattwise_page::number::NONE;
 
 /// Where a policy stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum GroupStanding {
     /// The one to use.
     Recommended,
     /// Not told apart from it.
@@ -17,24 +17,32 @@ pub(super) enum Standing {
     TooSlow,
 }
 
-impl Standing {
-    pub(super) fn of(c: &Comparison, r: &PolicyResult) -> Standing {
+impl GroupStanding {
+    pub(super) fn of(c: &Comparison, r: &PolicyResult) -> GroupStanding {
         match () {
-            () if !r.admissible => Standing::TooSlow,
-            () if r.policy == c.answer.recommended => Standing::Recommended,
-            () if r.tied => Standing::Tied,
-            () => Standing::Admissible,
+            () if !r.admissible => GroupStanding::TooSlow,
+            () if r.policy == c.answer.recommended => GroupStanding::Recommended,
+            () if r.tied => GroupStanding::Tied,
+            () => GroupStanding::Admissible,
         }
     }
 
     /// Over the policies that stand so.
     fn title(self, c: &Comparison) -> String {
         match self {
-            Standing::Recommended => "Recommended".to_owned(),
-            Standing::Tied => "No clear difference from it".to_owned(),
-            Standing::Admissible => "The others within the limit".to_owned(),
-            Standing::TooSlow => match (c.judged.kind, c.max_slowdown) {
+            GroupStanding::Recommended => "Recommended".to_owned(),
+            GroupStanding::Tied if with_intervals(c) => {
+                "No clear difference: in at least 5\u{a0}% of the replicas it uses less than 1\u{a0}% more energy"
+                    .to_owned()
+            }
+            GroupStanding::Tied => "No clear difference".to_owned(),
+            GroupStanding::Admissible => "The others within the limit".to_owned(),
+            GroupStanding::TooSlow => match (c.judged.kind, c.max_slowdown) {
                 (TimeKind::Deadlines, _) => "Misses more deadlines than the reference".to_owned(),
+                (TimeKind::Response, Some(limit)) if with_intervals(c) => format!(
+                    "Some response is slower by more than {}, or too few replicas finish within the window",
+                    whole_percent(limit)
+                ),
                 (_, Some(limit)) if with_intervals(c) => {
                     format!(
                         "Not within the time limit ({}) in 95\u{a0}% of the replicas",
@@ -49,22 +57,22 @@ impl Standing {
 }
 
 /// Policies that stand alike, the lowest energy first.
-pub(super) struct Group<'a> {
-    pub(super) standing: Standing,
+pub(super) struct PolicyGroup<'a> {
+    pub(super) standing: GroupStanding,
     pub(super) title: String,
     pub(super) policies: Vec<&'a PolicyResult>,
 }
 
 /// All groups that have a policy.
-pub(super) fn groups(c: &Comparison) -> Vec<Group<'_>> {
-    [Standing::Recommended, Standing::Tied, Standing::Admissible, Standing::TooSlow]
+pub(super) fn groups(c: &Comparison) -> Vec<PolicyGroup<'_>> {
+    [GroupStanding::Recommended, GroupStanding::Tied, GroupStanding::Admissible, GroupStanding::TooSlow]
         .into_iter()
         .filter_map(|standing| {
             let mut policies: Vec<&PolicyResult> =
-                c.results.iter().filter(|r| Standing::of(c, r) == standing).collect();
+                c.results.iter().filter(|r| GroupStanding::of(c, r) == standing).collect();
             let energy = |r: &PolicyResult| r.uncertain.energy_ratio.median;
             policies.sort_by(|a, b| energy(a).total_cmp(&energy(b)));
-            (!policies.is_empty()).then(|| Group { standing, title: standing.title(c), policies })
+            (!policies.is_empty()).then(|| PolicyGroup { standing, title: standing.title(c), policies })
         })
         .collect()
 }

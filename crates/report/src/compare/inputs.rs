@@ -1,6 +1,7 @@
 //! What went in, and which of it decides.
 
 use super::groups::{whole_percent, with_intervals};
+use wattwise_advice::figure_words::in_words;
 use wattwise_advice::result::{Comparison, DecidingFigure, FigureRange, InputFigure};
 use wattwise_advice::say;
 use wattwise_advice::time::TimeKind;
@@ -13,6 +14,7 @@ pub(super) struct Decides<'a> {
 }
 
 pub(super) struct DecidesRow<'a> {
+    pub(super) name: String,
     pub(super) what: &'a str,
     pub(super) by: &'a str,
     /// The bar's length, its interval's left end and length, in percent.
@@ -33,7 +35,8 @@ pub(super) fn decides(c: &Comparison) -> Option<Decides<'_>> {
         .iter()
         .map(|f| {
             let (share, line, text) = row(f);
-            DecidesRow { what: &f.what, by: &f.by, share, line, text }
+            let name = in_words(&f.what).unwrap_or_else(|| f.what.clone());
+            DecidesRow { name, what: &f.what, by: &f.by, share, line, text }
         })
         .collect();
     Some(Decides { between: &d.between, figures })
@@ -52,7 +55,7 @@ pub(super) fn judged(c: &Comparison) -> String {
 /// Why the window is as long as it is.
 pub(super) fn window(c: &Comparison) -> &'static str {
     match (c.judged.kind, c.max_slowdown) {
-        (TimeKind::Makespan, Some(_)) => "the reference’s time and the time limit",
+        (TimeKind::Makespan, Some(_)) => "the reference’s time in the nominal run plus the time limit",
         (TimeKind::Makespan, None) => "several times what the reference takes",
         _ => "the time that was recorded or generated",
     }
@@ -69,8 +72,8 @@ pub(super) fn limit(c: &Comparison) -> String {
             let too = match &c.standards[..] {
                 [] => String::new(),
                 all => format!(
-                    " The same limit also counts from {} (the system’s default, or what was in force before a change); a policy \
-                     beyond that is within the limit only if it is no slower than the reference.",
+                    " The same limit also holds against {}: the system’s default settings, or those before the last change. A policy \
+                     that is no slower than the reference is always within it.",
                     all.join(" and ")
                 ),
             };
@@ -96,7 +99,10 @@ pub(super) fn left_early(c: &Comparison) -> Option<String> {
     let after: Vec<String> =
         say::left_after(&c.results.iter().collect::<Vec<_>>()).iter().map(u64::to_string).collect();
     (!after.is_empty()).then(|| {
-        format!("A policy that could not be the best was left after {}, as its row says.", after.join(" or "))
+        format!(
+            "A policy that could not be the best was dropped after {} replicas, as its row says.",
+            after.join(" or ")
+        )
     })
 }
 
@@ -106,7 +112,7 @@ pub(super) fn replicas_of_rows(c: &Comparison) -> String {
         say::left_after(&c.results.iter().collect::<Vec<_>>()).iter().rev().map(u64::to_string).collect();
     match &after[..] {
         [] => format!("{} replicas", c.replicas),
-        left => format!("{} replicas ({} where a policy was left early)", c.replicas, left.join(" or ")),
+        left => format!("{} replicas ({} where a policy was dropped early)", c.replicas, left.join(" or ")),
     }
 }
 
@@ -149,15 +155,25 @@ pub(super) fn shaky(confidence: &str) -> bool {
     ["fitted", "guess", "assum", "estimat"].iter().any(|word| c.contains(word))
 }
 
-/// `(confidence, figures, shaky)`, the most frequent first.
-pub(super) fn confidence(figures: &[InputFigure]) -> Vec<(String, usize, bool)> {
-    let mut counts: Vec<(String, usize, bool)> = Vec::new();
+/// How many figures are known how well.
+pub(super) struct ConfidenceCount {
+    pub(super) confidence: String,
+    pub(super) figures: usize,
+    pub(super) shaky: bool,
+}
+
+/// The figures by how well they are known, the most frequent first.
+pub(super) fn confidence(figures: &[InputFigure]) -> Vec<ConfidenceCount> {
+    let mut counts: Vec<ConfidenceCount> = Vec::new();
     for f in figures {
-        match counts.iter_mut().find(|c| c.0 == f.confidence) {
-            Some(count) => count.1 += 1,
-            None => counts.push((f.confidence.clone(), 1, shaky(&f.confidence))),
+        match counts.iter_mut().find(|c| c.confidence == f.confidence) {
+            Some(count) => count.figures += 1,
+            None => {
+                let (confidence, shaky) = (f.confidence.clone(), shaky(&f.confidence));
+                counts.push(ConfidenceCount { confidence, figures: 1, shaky });
+            }
         }
     }
-    counts.sort_by_key(|c| std::cmp::Reverse(c.1));
+    counts.sort_by_key(|c| std::cmp::Reverse(c.figures));
     counts
 }

@@ -1,6 +1,6 @@
 //! How far each policy's energy is from the reference's: a dot for the median, a line for 90 of 100 replicas.
 
-use super::groups::{Group, Standing, change, with_intervals};
+use super::groups::{GroupStanding, PolicyGroup, change, with_intervals};
 use wattwise_advice::result::{Comparison, Interval, PolicyResult};
 use wattwise_advice::say;
 use wattwise_page::number::ticks;
@@ -46,7 +46,7 @@ pub(super) struct Whisker<'a> {
 const REACH: f64 = 2.0;
 
 /// `None` where there is nothing to hold a policy against.
-pub(super) fn whiskers<'a>(c: &'a Comparison, groups: &[Group<'a>]) -> Option<Whiskers<'a>> {
+pub(super) fn whiskers<'a>(c: &'a Comparison, groups: &[PolicyGroup<'a>]) -> Option<Whiskers<'a>> {
     if c.results.len() < 2 {
         return None;
     }
@@ -55,7 +55,7 @@ pub(super) fn whiskers<'a>(c: &'a Comparison, groups: &[Group<'a>]) -> Option<Wh
     let row = |r: &&'a PolicyResult| whisker(c, r, &place, (low, high));
     let mut out: Vec<WhiskerGroup<'a>> = Vec::new();
     for group in groups {
-        let out_of_the_race = group.standing == Standing::TooSlow;
+        let out_of_the_race = group.standing == GroupStanding::TooSlow;
         // What is out and has no share against the reference would be a line of nothing: the table has it.
         let drawn = |w: &Whisker<'_>| !out_of_the_race || w.dot.is_some() || w.beyond || w.before;
         let rows: Vec<Whisker<'a>> = group.policies.iter().map(row).filter(drawn).collect();
@@ -66,13 +66,13 @@ pub(super) fn whiskers<'a>(c: &'a Comparison, groups: &[Group<'a>]) -> Option<Wh
             String::new()
         };
         match out.last_mut() {
-            Some(first) if group.standing == Standing::Tied => {
+            Some(first) if group.standing == GroupStanding::Tied => {
                 first.rows.extend(rows);
                 "Recommended, and no clear difference from it".clone_into(&mut first.title);
             }
             _ => out.push(WhiskerGroup {
                 title: group.title.clone() + &more,
-                best: matches!(group.standing, Standing::Recommended | Standing::Tied),
+                best: matches!(group.standing, GroupStanding::Recommended | GroupStanding::Tied),
                 out: out_of_the_race,
                 rows,
             }),
@@ -128,7 +128,7 @@ fn whisker<'a>(
     };
     Whisker {
         policy: &r.policy,
-        best: Standing::of(c, r) == Standing::Recommended,
+        best: GroupStanding::of(c, r) == GroupStanding::Recommended,
         reference,
         left_after: r.raced_out_after,
         dot: (median.is_finite() && (edge..=high).contains(&median)).then(|| place(median)),

@@ -25,12 +25,12 @@ use wattwise_page::{REPORT_CSS, REPORT_JS, UPLOT_CSS, UPLOT_JS};
 pub use beside::{compare_sections, compared_side_by_side};
 
 use bars::{Stacks, energy_bars, idle_states, time_bars};
-use inputs::{Decides, confidence, decides, provenance, shaky};
+use inputs::{ConfidenceCount, Decides, confidence, decides, provenance, shaky};
 use intervals::{Whiskers, whiskers};
 use table::{Main, Nominal, main_table, nominal_table};
 use tiles::{Tile, headline, tiles};
 use wattwise_advice::say;
-use wattwise_advice::words::in_words;
+use wattwise_advice::words::{self, in_words};
 
 /// One self-contained HTML file.
 ///
@@ -109,7 +109,7 @@ struct ComparePage<'a> {
     window: String,
     window_why: &'static str,
     events: String,
-    confidence: Vec<(String, usize, bool)>,
+    confidence: Vec<ConfidenceCount>,
     timeline: bool,
     wake: bool,
     data: String,

@@ -1,7 +1,8 @@
 //! The tables of policies: what the replicas say, in groups, and the figures of the nominal run.
 
 use super::bars::share;
-use super::groups::{Group, Standing, change, with_intervals};
+use super::groups::{GroupStanding, PolicyGroup, change, with_intervals};
+use wattwise_advice::columns::{self, PageHead};
 use wattwise_advice::result::{Comparison, Interval, PolicyResult};
 use wattwise_advice::rule::Goal;
 use wattwise_advice::say;
@@ -9,8 +10,7 @@ use wattwise_advice::time::TimeKind;
 use wattwise_page::number::{NONE, decimals, fixed};
 
 /// A column's heading.
-#[derive(Clone)]
-pub(super) struct Head {
+pub(super) struct ColumnHead {
     pub(super) name: &'static str,
     pub(super) unit: &'static str,
     /// Shown when hovering over the heading.
@@ -30,10 +30,10 @@ pub(super) struct PolicyRow<'a> {
     pub(super) reference: bool,
     /// After how many replicas it was left.
     pub(super) left_after: Option<u64>,
-    pub(super) cells: Vec<Cell>,
+    pub(super) cells: Vec<TableCell>,
 }
 
-pub(super) struct Cell {
+pub(super) struct TableCell {
     pub(super) text: String,
     /// The interval, set smaller beside it; empty where there is none.
     pub(super) range: String,
@@ -47,26 +47,26 @@ pub(super) struct Cell {
 
 /// What the replicas say of each policy.
 pub(super) struct Main<'a> {
-    pub(super) head: Vec<Head>,
+    pub(super) head: Vec<ColumnHead>,
     pub(super) groups: Vec<TableGroup<'a>>,
     /// A remark below: policies whose work was not done in the window.
     pub(super) over_own_time: Vec<&'a str>,
 }
 
-pub(super) fn main_table<'a>(c: &'a Comparison, groups: &[Group<'a>]) -> Main<'a> {
+pub(super) fn main_table<'a>(c: &'a Comparison, groups: &[PolicyGroup<'a>]) -> Main<'a> {
     let time = match c.judged.kind {
         TimeKind::Makespan => {
-            Head { name: "Time", unit: "s", help: "From the release of the work to its end" }
+            ColumnHead { name: "Time", unit: "s", help: "From the release of the work to its end" }
         }
-        TimeKind::Response => Head {
+        TimeKind::Response => ColumnHead {
             name: "Waiting",
             unit: "s",
             help: "Noticed waiting: the sum of the longest responses, as many as are noticed under this or the reference policy",
         },
-        TimeKind::Deadlines => Head { name: "Missed", unit: "%", help: "Share of deadlines missed" },
+        TimeKind::Deadlines => ColumnHead { name: "Missed", unit: "%", help: "Share of deadlines missed" },
     };
     let mut head = vec![
-        Head {
+        ColumnHead {
             name: "Energy",
             unit: "J",
             help: if c.goal == Goal::OwnEnergy {
@@ -75,7 +75,7 @@ pub(super) fn main_table<'a>(c: &'a Comparison, groups: &[Group<'a>]) -> Main<'a
                 "Over the window, the same for all that are done by its end; the median of the replicas"
             },
         },
-        Head {
+        ColumnHead {
             name: "against reference",
             unit: "",
             help: "Energy over the reference policy’s of the same replica",
@@ -83,28 +83,34 @@ pub(super) fn main_table<'a>(c: &'a Comparison, groups: &[Group<'a>]) -> Main<'a
         time,
     ];
     if c.judged.kind != TimeKind::Deadlines {
-        head.push(Head {
+        head.push(ColumnHead {
             name: "against reference",
             unit: "",
             help: "Time over the reference policy’s of the same replica",
         });
     }
     if with_intervals(c) {
-        head.push(Head {
+        head.push(ColumnHead {
             name: "Lowest energy in",
             unit: "",
             help: "Share of the replicas in which it has the lowest energy of all policies within the limit, be it by ever so little",
         });
-        head.push(Head {
+        head.push(ColumnHead {
             name: "Within limit",
             unit: "",
-            help: "Share of the replicas in which it is within the time limit; 95 % are asked for",
+            help: match c.judged.kind {
+                TimeKind::Response => {
+                    "Share of the replicas in which no kind of response is slower than the limit allows, by ever so little; whether a \
+                     policy is too slow is decided over all replicas together, against what chance does"
+                }
+                _ => "Share of the replicas in which it is within the time limit; 95 % are asked for",
+            },
         });
     }
     let digits = |of: &dyn Fn(&PolicyResult) -> f64| decimals(c.results.iter().map(of)).min(4);
     let row = |r: &&'a PolicyResult| PolicyRow {
         policy: &r.policy,
-        best: Standing::of(c, r) == Standing::Recommended,
+        best: GroupStanding::of(c, r) == GroupStanding::Recommended,
         reference: r.policy == c.reference,
         left_after: r.raced_out_after,
         cells: cells(c, r, digits(&|r| say::energy_j(c, r).median), digits(&|r| r.uncertain.time.median)),
@@ -113,7 +119,7 @@ pub(super) fn main_table<'a>(c: &'a Comparison, groups: &[Group<'a>]) -> Main<'a
         .iter()
         .map(|g| TableGroup {
             title: g.title.clone(),
-            tied: g.standing == Standing::Tied,
+            tied: g.standing == GroupStanding::Tied,
             rows: g.policies.iter().map(row).collect(),
         })
         .collect();
@@ -121,7 +127,7 @@ pub(super) fn main_table<'a>(c: &'a Comparison, groups: &[Group<'a>]) -> Main<'a
     Main { head, groups, over_own_time: over }
 }
 
-fn cells(c: &Comparison, r: &PolicyResult, energy_digits: usize, time_digits: usize) -> Vec<Cell> {
+fn cells(c: &Comparison, r: &PolicyResult, energy_digits: usize, time_digits: usize) -> Vec<TableCell> {
     let u = &r.uncertain;
     let known = with_intervals(c);
     let own = say::energy_j(c, r);
@@ -155,18 +161,18 @@ fn cells(c: &Comparison, r: &PolicyResult, energy_digits: usize, time_digits: us
     cells
 }
 
-fn plain(text: String, value: f64) -> Cell {
-    Cell { text, range: String::new(), value: sortable(value), least: false, share: 0.0 }
+fn plain(text: String, value: f64) -> TableCell {
+    TableCell { text, range: String::new(), value: sortable(value), least: false, share: 0.0 }
 }
 
 /// A median with its interval.
-fn ranged(of: Interval, known: bool, digits: usize) -> Cell {
+fn ranged(of: Interval, known: bool, digits: usize) -> TableCell {
     let known = known && of.low.is_finite() && of.high.is_finite();
     let range = match known && of.low != of.high {
         true => format!("{} to {}", fixed(of.low, digits), fixed(of.high, digits)),
         false => String::new(),
     };
-    Cell { range, ..plain(fixed(of.median, digits), of.median) }
+    TableCell { range, ..plain(fixed(of.median, digits), of.median) }
 }
 
 /// Sorting wants a number; what is none goes last.
@@ -174,83 +180,56 @@ fn sortable(value: f64) -> f64 {
     if value.is_finite() { value } else { f64::MAX }
 }
 
-struct Column {
-    head: Head,
-    value: fn(&PolicyResult) -> f64,
-    /// Decimals where the column does not choose them by its greatest value.
-    decimals: Option<usize>,
-}
-
-/// The nominal run's columns after the policy's name. A new one is one line here.
-const COLUMNS: [Column; 11] = {
-    const fn column(
-        name: &'static str,
-        unit: &'static str,
-        help: &'static str,
-        decimals: Option<usize>,
-        value: fn(&PolicyResult) -> f64,
-    ) -> Column {
-        Column { head: Head { name, unit, help }, value, decimals }
-    }
-    [
-        column(
-            "Window energy",
-            "J",
-            "Energy over the window, or over the run’s own time where that is longer",
-            None,
-            |r| r.window_energy_j,
-        ),
-        column("above idle", "J", "Of that, what is above the machine without any work", None, |r| {
-            r.above_idle_j
-        }),
-        column("Energy", "J", "Energy over the run's own time", None, |r| r.energy_j),
-        column("Elapsed", "s", "From the release of the work to its end", None, |r| r.elapsed_s),
-        column("Slowdown", "×", "Elapsed time over the reference policy's", Some(3), |r| r.slowdown),
-        column("Mean power", "W", "Over the run's own time", None, |r| r.mean_w),
-        column("EDP", "J·s", "Energy times delay, over the run's own time", None, |r| r.edp_js),
-        column("Wake p50", "µs", "From runnable to running, median", None, |r| r.wake_latency_us.p50),
-        column("Wake p99", "µs", "From runnable to running, 99th percentile", None, |r| {
-            r.wake_latency_us.p99
-        }),
-        column("Wake max", "µs", "From runnable to running, greatest", None, |r| r.wake_latency_us.max),
-        column("Speed changes", "", "Transitions carried out, over all domains", Some(0), |r| {
-            r.transitions as f64
-        }),
-    ]
-};
-
 /// Every figure of the nominal run.
 pub(super) struct Nominal<'a> {
-    pub(super) head: Vec<Head>,
+    pub(super) head: Vec<ColumnHead>,
     pub(super) rows: Vec<PolicyRow<'a>>,
 }
 
+/// A column's figures, a policy each.
+struct ColumnFigures {
+    values: Vec<f64>,
+    digits: usize,
+    least: f64,
+    most: f64,
+}
+
+impl ColumnFigures {
+    fn cell(&self, at: usize) -> TableCell {
+        let v = self.values[at];
+        let least = v == self.least && self.least < self.most;
+        TableCell { least, share: share(v, self.most), ..plain(fixed(v, self.digits), v) }
+    }
+}
+
 pub(super) fn nominal_table(c: &Comparison) -> Nominal<'_> {
-    let columns: Vec<_> = COLUMNS
+    let shown = columns::of_page();
+    let figures: Vec<ColumnFigures> = shown
         .iter()
-        .map(|col| {
-            let values = || c.results.iter().map(col.value).filter(|v| v.is_finite());
-            let digits = col.decimals.unwrap_or_else(|| decimals(values()));
-            (col.value, digits, values().fold(f64::INFINITY, f64::min), values().fold(0.0, f64::max))
+        .map(|(head, column)| {
+            let values: Vec<f64> = c.results.iter().map(|r| (column.value)(c, r).number()).collect();
+            let finite = || values.iter().copied().filter(|v| v.is_finite());
+            ColumnFigures {
+                digits: head.decimals.unwrap_or_else(|| decimals(finite())),
+                least: finite().fold(f64::INFINITY, f64::min),
+                most: finite().fold(0.0, f64::max),
+                values,
+            }
         })
         .collect();
-    let row = |r: &PolicyResult| -> Vec<Cell> {
-        let cell = |&(value, digits, least, most): &(fn(&PolicyResult) -> f64, usize, f64, f64)| {
-            let v = value(r);
-            Cell { least: v == least && least < most, share: share(v, most), ..plain(fixed(v, digits), v) }
-        };
-        columns.iter().map(cell).collect()
-    };
+    let row = |at: usize| figures.iter().map(|column| column.cell(at)).collect();
     let rows = c
         .results
         .iter()
-        .map(|r| PolicyRow {
+        .enumerate()
+        .map(|(at, r)| PolicyRow {
             policy: &r.policy,
             best: r.policy == c.answer.recommended,
             reference: r.policy == c.reference,
             left_after: None,
-            cells: row(r),
+            cells: row(at),
         })
         .collect();
-    Nominal { head: COLUMNS.iter().map(|col| col.head.clone()).collect(), rows }
+    let head = |head: &PageHead| ColumnHead { name: head.name, unit: head.unit, help: head.help };
+    Nominal { head: shown.iter().map(|(h, _)| head(h)).collect(), rows }
 }

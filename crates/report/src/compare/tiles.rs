@@ -29,7 +29,7 @@ pub(super) fn headline(c: &Comparison) -> String {
             format!("No clear difference between {}: keep the reference", a.tied.len() + 1)
         }
         _ => {
-            let why = say::preferred(c).map_or_else(String::new, |why| format!("; recommended: {why}"));
+            let why = say::preferred(c).map_or_else(String::new, |why| format!("; {why}"));
             format!("No clear difference between {}{why}", a.tied.len() + 1)
         }
     }

@@ -2,7 +2,7 @@
 
 use wattwise_figure::Histogram;
 use wattwise_model::machine::MachineModel;
-use wattwise_policy::cores::Place;
+use wattwise_policy::cores::CpuPlace;
 use wattwise_policy::{CoreObservation, CorePolicy, CorePower, CpuSample};
 
 /// A core policy at work.
@@ -20,8 +20,18 @@ pub(crate) struct CoreGovernor {
     wakeups: u64,
 }
 
+/// When the policy looks next.
+pub(crate) struct NextLook {
+    /// In so many ns.
+    pub(crate) in_ns: u64,
+    /// What the look costs, in ns.
+    pub(crate) cost_ns: u64,
+    /// On which CPU it is done.
+    pub(crate) cpu: usize,
+}
+
 /// What follows from another number of kept CPUs.
-pub(crate) struct Kept {
+pub(crate) struct KeptCpus {
     /// The CPUs that are kept.
     pub(crate) kept: Vec<usize>,
     /// Those that are not.
@@ -41,8 +51,8 @@ impl CoreGovernor {
         powers: &[CorePower],
     ) -> CoreGovernor {
         policy.learn(powers);
-        let places: Vec<Place> =
-            machine.cpus.iter().map(|c| Place { core: c.core, package: c.package }).collect();
+        let places: Vec<CpuPlace> =
+            machine.cpus.iter().map(|c| CpuPlace { core: c.core, package: c.package }).collect();
         CoreGovernor {
             order: policy.order(&places),
             policy,
@@ -89,17 +99,21 @@ impl CoreGovernor {
         })
     }
 
-    /// Time to its next look, what a look costs, and on which CPU that is done: the first that is kept.
-    pub(crate) fn next_look(&self) -> (u64, u64, usize) {
-        (self.policy.period_ns().max(1), self.policy.cost_ns(), usize::from(self.order[0]))
+    /// Its next look, on the first CPU that is kept.
+    pub(crate) fn next_look(&self) -> NextLook {
+        NextLook {
+            in_ns: self.policy.period_ns().max(1),
+            cost_ns: self.policy.cost_ns(),
+            cpu: usize::from(self.order[0]),
+        }
     }
 
     /// Keeps the first so many CPUs; none when that changes nothing.
-    pub(crate) fn keep(&mut self, kept: usize) -> Option<Kept> {
+    pub(crate) fn keep(&mut self, kept: usize) -> Option<KeptCpus> {
         let kept = kept.clamp(1, self.order.len());
         let before = std::mem::replace(&mut self.kept, kept);
         let (first, others) = self.order.split_at(kept);
-        (kept != before).then(|| Kept {
+        (kept != before).then(|| KeptCpus {
             kept: numbers(first),
             given_up: numbers(others),
             more: kept > before,

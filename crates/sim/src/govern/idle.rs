@@ -5,6 +5,7 @@ use super::rcu::{Grace, LetGo};
 use crate::MakeIdle;
 use crate::calendar::NEVER;
 use wattwise_model::machine::MachineModel;
+use wattwise_policy::idle::poll_limit_ns;
 use wattwise_policy::{IdleOutcome, IdlePolicy, IdleQuery, IdleState};
 
 /// Period of the timer that no CPU of a tickless kernel is without, in ns: Linux looks for CPUs that are locked up every 2/5
@@ -70,6 +71,9 @@ pub(crate) struct Idlers {
     stays: Vec<Stay>,
     /// C-states as policies see them, a kind each.
     tables: Vec<Vec<IdleState>>,
+    /// When each CPU's poll is over; none where no state polls.
+    poll_ends: Vec<u64>,
+    tick_ns: u64,
     latency_limit_ns: u64,
     grace: Grace,
     /// Whether a sleeping CPU's tick can be stopped.
@@ -84,7 +88,10 @@ impl Idlers {
         latency_limit_ns: u64,
     ) -> Idlers {
         let policy = |kind: u8| make(&tables[usize::from(kind)], machine.tick.period_ns);
+        let polls = tables.iter().flatten().any(|s| s.polls);
         Idlers {
+            poll_ends: vec![NEVER; if polls { machine.cpus.len() } else { 0 }],
+            tick_ns: machine.tick.period_ns,
             policies: machine.cpus.iter().map(|c| policy(c.kind)).collect(),
             stays: vec![Stay::default(); machine.cpus.len()],
             tables,
@@ -132,7 +139,35 @@ impl Idlers {
         stay.io = stay.iowaiters > 0;
         stay.tick_stopped = stop;
         stay.tickless |= counts_asked & asked;
-        Entered { state, tick_at: if stop { NEVER } else { next_tick } }
+        let tick_at = if stop { NEVER } else { next_tick };
+        Entered { state, tick_at: self.poll_end(c, kind, now, state, tick_at) }
+    }
+
+    /// When a CPU that enters a state is to be looked at: at its next tick, or before, when it has polled for long enough.
+    #[inline]
+    fn poll_end(&mut self, c: usize, kind: u8, now: u64, state: u8, tick_at: u64) -> u64 {
+        let Some(end) = self.poll_ends.get_mut(c) else { return tick_at };
+        let states = &self.tables[usize::from(kind)];
+        *end = match states[usize::from(state)].polls {
+            true => {
+                Some(now + poll_limit_ns(states, self.tick_ns)).filter(|&at| at < tick_at).unwrap_or(NEVER)
+            }
+            false => NEVER,
+        };
+        tick_at.min(*end)
+    }
+
+    /// Whether an idle CPU has polled for long enough. Its policy learns it, and is to be asked anew.
+    #[inline]
+    pub(crate) fn has_polled(&mut self, c: usize, kind: u8, now: u64) -> bool {
+        let ended = self.poll_ends.get(c).is_some_and(|&at| at <= now);
+        if ended {
+            let outcome = self.outcome(c, now, Cause::Interrupt);
+            self.policies[c]
+                .reflect(&IdleOutcome { poll_ended: true, ..outcome }, &self.tables[usize::from(kind)]);
+            self.end_stay(c, now);
+        }
+        ended
     }
 
     /// A tick found a CPU awake, which ran a task then or was on its way into idle.
@@ -150,19 +185,27 @@ impl Idlers {
     /// An idle CPU of a kind is wanted, and awake at `ready`: its policy learns it. True when its tick had been stopped.
     #[inline]
     pub(crate) fn leave(&mut self, c: usize, kind: u8, now: u64, ready: u64, cause: Cause) -> bool {
+        let outcome = IdleOutcome { measured_ns: ready - self.stays[c].since, ..self.outcome(c, now, cause) };
         let stay = &mut self.stays[c];
-        let outcome = IdleOutcome {
-            state: stay.choice,
-            measured_ns: ready - stay.since,
-            by_timer: cause != Cause::Tick && stay.due <= now,
-            by_tick: cause == Cause::Tick,
-        };
         let was_stopped = stay.tick_stopped;
         if cause == Cause::Work {
             stay.tick_stopped = false;
         }
         self.policies[c].reflect(&outcome, &self.tables[usize::from(kind)]);
         was_stopped
+    }
+
+    /// What became of a CPU's stay that ends now.
+    #[inline]
+    fn outcome(&self, c: usize, now: u64, cause: Cause) -> IdleOutcome {
+        let stay = &self.stays[c];
+        IdleOutcome {
+            state: stay.choice,
+            measured_ns: now - stay.since,
+            by_timer: cause != Cause::Tick && stay.due <= now,
+            by_tick: cause == Cause::Tick,
+            poll_ended: false,
+        }
     }
 
     /// Books a stay that is over.

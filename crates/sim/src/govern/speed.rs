@@ -4,12 +4,12 @@
 use crate::calendar::NEVER;
 use wattwise_model::machine::{Domain, MachineModel};
 use wattwise_policy::{
-    Cadence, CpuSample, DomainSample, Intent, Khz, Observation, PowerSource, Scope, SpeedPolicy, pelt,
+    Cadence, CpuSample, DomainSample, Intent, Khz, Observation, PowerSource, SampleScope, SpeedPolicy, pelt,
 };
 
 /// Idle and I/O-wait totals at a CPU's last sample.
 #[derive(Clone, Copy, Debug, Default)]
-struct Seen {
+struct IdleTotals {
     at: u64,
     idle: u64,
     io: u64,
@@ -74,7 +74,7 @@ pub(crate) struct SpeedGovernor {
     domain_samples: Vec<DomainSample>,
     /// Speeds of each domain in kHz, fastest first.
     levels: Vec<Vec<u32>>,
-    seen: Vec<Seen>,
+    seen: Vec<IdleTotals>,
     news: Vec<News>,
     /// Last request by domain: most decisions change nothing.
     last: Vec<Khz>,
@@ -114,7 +114,7 @@ impl SpeedGovernor {
             samples: vec![CpuSample::default(); m.cpus.len()],
             domain_samples: levels.iter().map(limits).collect(),
             levels,
-            seen: vec![Seen::default(); m.cpus.len()],
+            seen: vec![IdleTotals::default(); m.cpus.len()],
             news: vec![News::default(); m.cpus.len()],
             last: vec![Khz(0); m.domains.len()],
             domain_rests: vec![0; m.domains.len()],
@@ -131,7 +131,7 @@ impl SpeedGovernor {
         let obs = Observation {
             now_ns: self.load_phase_ns,
             asks: true,
-            scope: Scope::All,
+            scope: SampleScope::All,
             cpus: &self.samples,
             domains: &self.domain_samples,
             source: self.source,
@@ -308,7 +308,7 @@ impl SpeedGovernor {
     #[inline]
     pub(crate) fn look_at(&mut self, c: usize, now: u64, reading: CpuReading) {
         let (idle, io) = reading.idle;
-        let seen = std::mem::replace(&mut self.seen[c], Seen { at: now, idle, io });
+        let seen = std::mem::replace(&mut self.seen[c], IdleTotals { at: now, idle, io });
         let (idle_ns, iowait_ns) = (idle - seen.idle, io - seen.io);
         self.samples[c] = CpuSample {
             busy_ns: now - seen.at - idle_ns - iowait_ns,
@@ -330,7 +330,7 @@ impl SpeedGovernor {
 
     /// Having looked at the CPUs in scope, asks the policy.
     #[inline]
-    pub(crate) fn observe(&mut self, now: u64, scope: Scope, asks: bool, temperature_mc: i32) {
+    pub(crate) fn observe(&mut self, now: u64, scope: SampleScope, asks: bool, temperature_mc: i32) {
         self.decisions += u64::from(asks);
         self.intent.next_ns = None;
         let obs = Observation {

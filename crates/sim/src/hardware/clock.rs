@@ -8,7 +8,7 @@ use wattwise_model::machine::{Domain, MachineModel, Overlap};
 
 /// What a domain's clock is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Change {
+enum ClockChange {
     None,
     /// Asked for, old speed in force.
     Delay,
@@ -18,7 +18,7 @@ enum Change {
 
 /// What a request, or the end of a delay or a stall, leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Transition {
+pub(crate) enum ClockTransition {
     /// Nothing for now.
     Rests,
     /// The domain's next event is then.
@@ -34,13 +34,33 @@ pub(crate) enum Transition {
     },
 }
 
+/// Some of a domain's levels, a bit each; the last bit stands for all from there on.
+#[derive(Clone, Copy)]
+pub(super) struct LevelSet(u64);
+
+impl LevelSet {
+    const ALL: LevelSet = LevelSet(u64::MAX);
+    const LAST: usize = u64::BITS as usize - 1;
+
+    fn one(level: usize) -> LevelSet {
+        LevelSet(1 << level.min(LevelSet::LAST))
+    }
+
+    /// Those of the first `levels` that are in it.
+    pub(super) fn of(self, levels: usize) -> impl Iterator<Item = usize> {
+        (0..levels).filter(move |&level| self.0 & LevelSet::one(level).0 != 0)
+    }
+}
+
 /// A frequency domain.
 pub(super) struct DomainClock {
     level: usize,
+    /// The levels that were in force since they were last taken.
+    used: LevelSet,
     granted: usize,
     target: usize,
     pending: Option<usize>,
-    change: Change,
+    change: ClockChange,
     pub(super) boost_cap: usize,
     pub(super) power_cap: usize,
     pub(super) hot: bool,
@@ -61,10 +81,11 @@ impl DomainClock {
         };
         DomainClock {
             level,
+            used: LevelSet::ALL,
             granted: level,
             target: level,
             pending: None,
-            change: Change::None,
+            change: ClockChange::None,
             boost_cap: 0,
             power_cap: 0,
             hot: false,
@@ -83,12 +104,12 @@ impl DomainClock {
 
     #[inline]
     pub(super) fn stalled(&self) -> bool {
-        matches!(self.change, Change::Stall(_))
+        matches!(self.change, ClockChange::Stall(_))
     }
 
     #[inline]
     pub(super) fn stalled_until(&self) -> u64 {
-        if let Change::Stall(until) = self.change { until } else { 0 }
+        if let ClockChange::Stall(until) = self.change { until } else { 0 }
     }
 
     #[inline]
@@ -130,58 +151,79 @@ impl DomainClock {
     /// Brings the level in force in line with what is granted and allowed; the new one, if that is another.
     pub(super) fn settle_level(&mut self) -> Option<usize> {
         let level = if self.hot { self.slowest } else { self.uncapped().max(self.power_cap) };
+        self.used.0 |= LevelSet::one(level).0;
         (std::mem::replace(&mut self.level, level) != level).then_some(level)
     }
 
+    /// The levels that were in force since the last call, the present one among them; at first all.
+    pub(super) fn take_used(&mut self) -> LevelSet {
+        std::mem::replace(&mut self.used, LevelSet::one(self.level))
+    }
+
     /// Asks for a level.
-    pub(super) fn request(&mut self, now: u64, model: &Domain, level: usize) -> Transition {
+    pub(super) fn request(&mut self, now: u64, model: &Domain, level: usize) -> ClockTransition {
         let delay_ns = model.transition.delay_ns;
         match self.change {
-            Change::None if level == self.granted => Transition::Rests,
-            Change::None => {
+            ClockChange::None if level == self.granted => ClockTransition::Rests,
+            ClockChange::None => {
                 self.target = level;
                 if delay_ns == 0 {
                     return self.begin_stall(now, model);
                 }
-                self.change = Change::Delay;
-                Transition::Due(now + delay_ns)
+                self.change = ClockChange::Delay;
+                ClockTransition::Due(now + delay_ns)
             }
-            Change::Delay if model.transition.overlap == Overlap::Preempt => {
+            ClockChange::Delay if model.transition.overlap == Overlap::Preempt => {
                 self.target = level;
-                Transition::Due(now + delay_ns)
+                ClockTransition::Due(now + delay_ns)
             }
-            Change::Delay | Change::Stall(_) => {
+            ClockChange::Delay | ClockChange::Stall(_) => {
                 self.pending = (level != self.target).then_some(level);
-                Transition::Rests
+                ClockTransition::Rests
             }
         }
     }
 
     /// Its delay or stall is over.
-    pub(super) fn due(&mut self, now: u64, model: &Domain) -> Transition {
+    pub(super) fn due(&mut self, now: u64, model: &Domain) -> ClockTransition {
         match self.change {
-            Change::None => Transition::Rests,
-            Change::Delay => self.begin_stall(now, model),
-            Change::Stall(_) => self.grant(),
+            ClockChange::None => ClockTransition::Rests,
+            ClockChange::Delay => self.begin_stall(now, model),
+            ClockChange::Stall(_) => self.grant(),
         }
     }
 
     /// The domain's cores stand still while its clock changes.
-    fn begin_stall(&mut self, now: u64, model: &Domain) -> Transition {
+    fn begin_stall(&mut self, now: u64, model: &Domain) -> ClockTransition {
         let stall_ns = model.transition.stall_ns[self.granted * (self.slowest + 1) + self.target];
         if stall_ns == 0 || self.target == self.granted {
             return self.grant();
         }
-        self.change = Change::Stall(now + stall_ns);
-        Transition::Stalls(now + stall_ns)
+        self.change = ClockChange::Stall(now + stall_ns);
+        ClockTransition::Stalls(now + stall_ns)
     }
 
     /// The change is over.
-    fn grant(&mut self) -> Transition {
+    fn grant(&mut self) -> ClockTransition {
         let stood_still = self.stalled();
-        self.change = Change::None;
+        self.change = ClockChange::None;
         self.transitions += u64::from(self.granted != self.target);
         self.granted = self.target;
-        Transition::Granted { stood_still, next: self.pending.take() }
+        ClockTransition::Granted { stood_still, next: self.pending.take() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::LevelSet;
+
+    /// The last bit stands for all levels from there on.
+    #[test]
+    fn a_set_of_levels_loses_none() {
+        let of = |level: usize| LevelSet::one(level).of(70).collect::<Vec<_>>();
+        assert_eq!(of(5), [5]);
+        assert_eq!(of(62), [62]);
+        assert_eq!(of(69), (63..70).collect::<Vec<_>>());
+        assert_eq!(LevelSet::ALL.of(70).count(), 70);
     }
 }

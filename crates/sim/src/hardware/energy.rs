@@ -5,6 +5,16 @@ use super::residency::{CoreAccount, PackageAccount, Threads};
 use crate::outcome::{CpuTimes, Energy};
 use wattwise_model::machine::{Package, REFERENCE_C};
 
+/// What a CPU has done so far.
+pub(crate) struct CpuReading {
+    /// Time awake.
+    pub(crate) awake_ns: u64,
+    /// In each C-state.
+    pub(crate) idle_ns: Vec<u64>,
+    /// Its clock's speed times time, in kHz x ns.
+    pub(crate) khz_ns: f64,
+}
+
 impl Hardware<'_> {
     /// Books everything up to now.
     pub(crate) fn settle(&mut self, now: u64) {
@@ -14,7 +24,11 @@ impl Hardware<'_> {
 
     /// A package's energy so far, its cores' included; call [`Hardware::settle`] first.
     pub(super) fn package_joules(&self, p: usize) -> f64 {
-        let cores = self.cores_joules(p);
+        self.package_joules_with(p, self.cores_joules(p))
+    }
+
+    /// The same where its cores' energy is known.
+    pub(super) fn package_joules_with(&self, p: usize, cores: f64) -> f64 {
         cores + self.leakage_joules(p, cores) + self.uncore_joules(p)
     }
 
@@ -38,7 +52,7 @@ impl Hardware<'_> {
     fn core_joules(&self, core: usize) -> f64 {
         let account = &self.cores[core];
         let kind = &self.machine.kinds[usize::from(account.kind)];
-        account.used_slots().map(|(l, code, ns)| ns as f64 * 1e-9 * account.watts(kind, l, code)).sum()
+        account.slots().map(|s| account.slot_joules(kind, s)).sum()
     }
 
     pub(super) fn uncore_joules(&self, p: usize) -> f64 {
@@ -95,8 +109,8 @@ impl Hardware<'_> {
             return rest;
         }
         let at_work = |account: &CoreAccount| -> u64 {
-            let busy = account.slots().filter(|(_, code, _)| *code > usize::from(account.awake));
-            busy.map(|(.., ns)| ns).sum()
+            let busy = account.slots().filter(|s| s.code > usize::from(account.awake));
+            busy.map(|s| s.ns).sum()
         };
         rest + memory.busy_w * self.cores.iter().map(at_work).sum::<u64>() as f64 * 1e-9
     }
@@ -126,9 +140,9 @@ impl Hardware<'_> {
         };
         for account in &self.cores {
             let kind = &self.machine.kinds[usize::from(account.kind)];
-            for (level, code, ns) in account.slots() {
-                let joules = ns as f64 * 1e-9 * account.watts(kind, level, code);
-                match code {
+            for slot in account.slots() {
+                let joules = account.slot_joules(kind, slot);
+                match slot.code {
                     c if c < usize::from(account.awake) => {
                         let name = &kind.idle[c].name;
                         match energy.idle_j.iter_mut().find(|(n, _)| n == name) {
@@ -173,13 +187,16 @@ impl Hardware<'_> {
         (core, &self.threads[index], c - usize::from(core.first_cpu))
     }
 
-    /// A CPU's time awake so far, in each C-state, and its clock's speed times time, in kHz x ns.
-    pub(crate) fn reading(&self, c: usize) -> (u64, Vec<u64>, f64) {
+    /// What a CPU has done so far.
+    pub(crate) fn reading(&self, c: usize) -> CpuReading {
         let (core, threads, thread) = self.thread_of(c);
-        let awake =
-            core.thread_times(threads, thread).flat_map(|codes| &codes[usize::from(core.awake)..]).sum();
+        let awake = core.thread_times(threads, thread).flat_map(|codes| &codes[usize::from(core.awake)..]);
         let kind = &self.machine.kinds[usize::from(core.kind)];
-        (awake, core.thread_idle_ns(threads, thread).collect(), core.khz_ns(kind))
+        CpuReading {
+            awake_ns: awake.sum(),
+            idle_ns: core.thread_idle_ns(threads, thread).collect(),
+            khz_ns: core.khz_ns(kind),
+        }
     }
 
     /// Each core's time in each C-state so far.

@@ -32,7 +32,7 @@ impl Hardware<'_> {
             let thermal = model.thermal;
             let core_joules = self.cores_joules(p);
             let leakage_joules = self.leakage_joules(p, core_joules);
-            let joules = core_joules + leakage_joules + self.uncore_joules(p);
+            let joules = self.package_joules_with(p, core_joules);
             let package = &mut self.packages[p];
             (package.core_joules, package.leakage_joules) = (core_joules, leakage_joules);
             let watts = (joules - package.joules) / seconds;

@@ -17,9 +17,11 @@
 //! can draw. While so few cores are awake that they cannot reach it, a look only sees that.
 
 use super::Hardware;
+use super::clock::DomainClock;
 use super::heat::approach;
+use super::residency::CoreAccount;
 use crate::calendar::NEVER;
-use wattwise_model::machine::{CoreKind, MachineModel, PowerLimit, REFERENCE_C};
+use wattwise_model::machine::{Core, CoreKind, MachineModel, Package, PowerLimit, REFERENCE_C};
 
 /// Period of the regulation, in ns: that of short windows, and where the short limit has to be kept; and the longest.
 const PERIOD_NS: u64 = 1_000_000;
@@ -29,9 +31,50 @@ const SLOPE: f64 = 200.0;
 /// Share of the budget that a faster speed has to fit in.
 const RISE: f64 = 0.97;
 
+/// What a package's cores have drawn, carried on from look to look: of each core only the levels that were in force since are
+/// summed up anew. The result itself never comes from here, see `residency.rs`.
+#[derive(Clone, Debug)]
+struct CoresMeter {
+    joules: f64,
+    /// By core of the machine, and level.
+    by_level: Vec<Vec<f64>>,
+}
+
+impl CoresMeter {
+    fn new(machine: &MachineModel, p: usize) -> CoresMeter {
+        let levels = |core: &Core| machine.kinds[usize::from(core.kind)].levels.len();
+        let of = |core: &Core| vec![0.0; if usize::from(core.package) == p { levels(core) } else { 0 }];
+        CoresMeter { joules: 0.0, by_level: machine.cores.iter().map(of).collect() }
+    }
+
+    /// Up to now, of accounts that are settled.
+    fn read(
+        &mut self,
+        package: &Package,
+        machine: &MachineModel,
+        domains: &mut [DomainClock],
+        cores: &[CoreAccount],
+    ) -> f64 {
+        for &d in &package.domains {
+            let used = domains[usize::from(d)].take_used();
+            let domain = &machine.domains[usize::from(d)];
+            let kind = &machine.kinds[usize::from(domain.kind)];
+            for &c in &domain.cores {
+                let (account, booked) = (&cores[usize::from(c)], &mut self.by_level[usize::from(c)]);
+                for level in used.of(booked.len()) {
+                    let joules = account.level_joules(kind, level);
+                    self.joules += joules - std::mem::replace(&mut booked[level], joules);
+                }
+            }
+        }
+        self.joules
+    }
+}
+
 /// A package's regulation.
 #[derive(Clone, Debug)]
 pub(super) struct LimitAccount {
+    cores: CoresMeter,
     limit: PowerLimit,
     /// Slope of the budget; less where the window is so short that it would overshoot.
     slope: f64,
@@ -79,6 +122,7 @@ impl LimitAccount {
         let mean_w = package.idle.last().map_or(package.uncore_w, |s| s.watts);
         let (joules, looked_at, cap) = (0.0, 0, 0);
         let mut account = LimitAccount {
+            cores: CoresMeter::new(machine, p),
             limit,
             slope,
             most_by_awake_w,
@@ -125,7 +169,7 @@ impl LimitAccount {
 /// that boost leaves them, and the others in the shallowest state.
 fn most_watts(machine: &MachineModel, p: usize) -> Vec<f64> {
     let package = &machine.packages[p];
-    let shallow_w = |k: &CoreKind| k.idle.first().and_then(|s| s.watts.first().copied()).unwrap_or(0.0);
+    let shallow_w = |k: &CoreKind| k.idle.iter().filter_map(|s| s.watts.first().copied()).fold(0.0, f64::max);
     let asleep_w = machine.kinds.iter().map(shallow_w).fold(0.0, f64::max);
     let cores_at = |awake: usize| {
         let of = |&c: &u16| {
@@ -169,7 +213,7 @@ impl Hardware<'_> {
     }
 
     fn regulate(&mut self, now: u64, p: usize) {
-        let joules = self.package_joules(p);
+        let joules = self.metered_joules(p);
         let Some(account) = self.limits[p].as_mut() else { return };
         let seconds = (now - account.looked_at) as f64 * 1e-9;
         if account.limit.tau_s > 0.0 && seconds > 0.0 {
@@ -192,6 +236,14 @@ impl Hardware<'_> {
                 self.settle_level(now, d);
             }
         }
+    }
+
+    /// What a limited package has drawn, of accounts that are settled.
+    fn metered_joules(&mut self, p: usize) -> f64 {
+        let (machine, domains) = (self.machine, &mut self.domains);
+        let meter = self.limits[p].as_mut().map(|l| &mut l.cores);
+        let cores = meter.map_or(0.0, |m| m.read(&machine.packages[p], machine, domains, &self.cores));
+        self.package_joules_with(p, cores)
     }
 
     /// Step 3.
@@ -221,5 +273,41 @@ impl Hardware<'_> {
         let cores: f64 = model.cores.iter().map(of).sum();
         let hot = 1.0 + model.thermal.leakage_per_c * (package.celsius - REFERENCE_C);
         cores * hot + self.uncore_watts(p)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hardware::ThreadState;
+    use wattwise_model::machine::builtin;
+
+    /// Levels change many times between two readings, and not at all; a core that never runs is read too.
+    #[test]
+    fn a_meter_reads_what_the_residencies_say() {
+        let machine =
+            wattwise_model::machine::file::parse(builtin::text("alderlake-p-laptop").unwrap(), "").unwrap();
+        let mut hardware = Hardware::new(&machine, 0);
+        hardware.limit_power(Some(5.0));
+        let mut random = 1u64;
+        let mut draw = |of: usize| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (random >> 33) as usize % of
+        };
+        for step in 1..2000 {
+            let now = step * 100_000;
+            let d = draw(machine.domains.len());
+            let levels = machine.kinds[usize::from(machine.domains[d].kind)].levels.len();
+            hardware.domains[d].adopt(draw(levels));
+            hardware.settle_level(now, d);
+            let c = draw(machine.cpus.len() - 1);
+            let states = [ThreadState::Idle(0), ThreadState::Stall, ThreadState::Busy];
+            hardware.set(now, machine.cpus[c].core, c, states[draw(3)]);
+            if draw(20) == 0 {
+                hardware.settle(now);
+                let (metered, summed) = (hardware.metered_joules(0), hardware.package_joules(0));
+                assert!((metered - summed).abs() < 1e-9 * summed, "{step}: {metered} {summed}");
+            }
+        }
     }
 }

@@ -19,9 +19,11 @@ mod energy;
 mod heat;
 mod limits;
 mod residency;
+mod times;
 mod uncore;
 
-pub(crate) use clock::Transition;
+pub(crate) use clock::ClockTransition;
+pub(crate) use energy::CpuReading;
 pub(crate) use heat::HEAT_NS;
 pub(crate) use residency::ThreadState;
 
@@ -320,19 +322,19 @@ impl<'a> Hardware<'a> {
     }
 
     /// Asks for a level of a domain. The CPUs to re-time are [`Hardware::next_changed`].
-    pub(crate) fn request(&mut self, now: u64, d: usize, level: usize) -> Transition {
+    pub(crate) fn request(&mut self, now: u64, d: usize, level: usize) -> ClockTransition {
         let transition = self.domains[d].request(now, &self.machine.domains[d], level);
         self.carry_out(now, d, transition)
     }
 
     /// A domain's delay or stall is over. The CPUs to re-time are [`Hardware::next_changed`].
-    pub(crate) fn domain_due(&mut self, now: u64, d: usize) -> Transition {
+    pub(crate) fn domain_due(&mut self, now: u64, d: usize) -> ClockTransition {
         let transition = self.domains[d].due(now, &self.machine.domains[d]);
         self.carry_out(now, d, transition)
     }
 
-    fn carry_out(&mut self, now: u64, d: usize, transition: Transition) -> Transition {
-        if let Transition::Granted { .. } = transition {
+    fn carry_out(&mut self, now: u64, d: usize, transition: ClockTransition) -> ClockTransition {
+        if let ClockTransition::Granted { .. } = transition {
             self.settle_level(now, d);
         }
         transition

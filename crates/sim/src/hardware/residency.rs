@@ -19,6 +19,7 @@
 //! A C-state's entry time is spent awake, not asleep: the first `entry_ns` of a stay are booked as
 //! stall when the stay is closed.
 
+use super::times::Residency;
 use super::uncore::UncoreAccount;
 use wattwise_model::machine::{CState, Core, CoreKind, MAX_IDLE_STATES, MAX_SMT, MachineModel, Package};
 
@@ -31,69 +32,6 @@ pub(crate) enum ThreadState {
     Stall,
     /// Executing.
     Busy,
-}
-
-/// Time in states, of which one is running.
-#[derive(Clone, Debug)]
-pub(super) struct Residency {
-    pub(super) times: Box<[u64]>,
-    since: u64,
-    /// What is left of a C-state's entry, and the slot it is booked on.
-    entry_left: u64,
-    entry_slot: u32,
-    slot: u32,
-}
-
-impl Residency {
-    pub(super) fn new(slots: usize, slot: usize) -> Residency {
-        let slot = slot as u32;
-        Residency { times: vec![0; slots].into(), slot, since: 0, entry_left: 0, entry_slot: slot }
-    }
-
-    /// The slot that is running.
-    #[inline]
-    pub(super) fn slot(&self) -> usize {
-        self.slot as usize
-    }
-
-    /// Books the time since the last booking.
-    #[inline]
-    pub(super) fn settle(&mut self, now: u64) {
-        let mut passed = now - self.since;
-        self.since = now;
-        if self.entry_left > 0 {
-            let entry = passed.min(self.entry_left);
-            self.entry_left -= entry;
-            self.times[self.entry_slot as usize] += entry;
-            passed -= entry;
-        }
-        self.times[self.slot()] += passed;
-    }
-
-    #[inline]
-    pub(super) fn open(&mut self, now: u64, slot: usize) {
-        self.settle(now);
-        self.slot = slot as u32;
-        self.entry_left = 0;
-    }
-
-    /// Goes on in the slot that is as far after `to` as the present one is after `from`.
-    #[inline]
-    fn shift(&mut self, now: u64, from: usize, to: usize) {
-        self.settle(now);
-        self.slot = self.slot - from as u32 + to as u32;
-        self.entry_slot = self.entry_slot - from as u32 + to as u32;
-    }
-
-    /// Opens the slot of a code, of those from `first` on; `entry_ns` has the C-states' entry times.
-    #[inline]
-    fn open_code(&mut self, now: u64, first: usize, code: u8, entry_ns: &[u64]) {
-        self.open(now, first + usize::from(code));
-        if let Some(&ns) = entry_ns.get(usize::from(code)) {
-            self.entry_slot = (first + entry_ns.len()) as u32;
-            self.entry_left = ns;
-        }
-    }
 }
 
 /// A core's residency. With one thread all that a change of state needs is in one cache line, and the times in another: there
@@ -158,6 +96,19 @@ pub(super) fn entry_times(machine: &MachineModel) -> Vec<EntryTimes> {
         entry_ns
     };
     machine.kinds.iter().map(of).collect()
+}
+
+/// How long a core was in a state at one of its levels.
+#[derive(Clone, Copy)]
+pub(super) struct TimeSlot {
+    pub(super) level: usize,
+    pub(super) code: usize,
+    pub(super) ns: u64,
+}
+
+/// The slots of a level.
+fn slots_of((level, codes): (usize, &[u64])) -> impl Iterator<Item = TimeSlot> + '_ {
+    codes.iter().enumerate().map(move |(code, &ns)| TimeSlot { level, code, ns })
 }
 
 impl CoreAccount {
@@ -283,17 +234,21 @@ impl CoreAccount {
         threads.residencies.iter_mut().for_each(|r| r.shift(now, was * codes, level * codes));
     }
 
-    /// `(level, code, ns)` of every slot.
-    pub(super) fn slots(&self) -> impl Iterator<Item = (usize, usize, u64)> + '_ {
+    /// Every slot.
+    pub(super) fn slots(&self) -> impl Iterator<Item = TimeSlot> + '_ {
         let levels = self.residency.times.chunks(usize::from(self.codes)).enumerate();
-        levels.flat_map(|(level, codes)| codes.iter().enumerate().map(move |(code, &ns)| (level, code, ns)))
+        levels.flat_map(slots_of)
     }
 
-    /// The same without the levels that were never in force: a core uses few of many.
-    pub(super) fn used_slots(&self) -> impl Iterator<Item = (usize, usize, u64)> + '_ {
-        let levels = self.residency.times.chunks(usize::from(self.codes)).enumerate();
-        let used = levels.filter(|(_, codes)| codes.iter().fold(0, |any, ns| any | ns) > 0);
-        used.flat_map(|(level, codes)| codes.iter().enumerate().map(move |(code, &ns)| (level, code, ns)))
+    /// Its energy at one level.
+    pub(super) fn level_joules(&self, kind: &CoreKind, level: usize) -> f64 {
+        let codes = usize::from(self.codes);
+        let slots = slots_of((level, &self.residency.times[level * codes..][..codes]));
+        slots.map(|s| self.slot_joules(kind, s)).sum()
+    }
+
+    pub(super) fn slot_joules(&self, kind: &CoreKind, slot: TimeSlot) -> f64 {
+        slot.ns as f64 * 1e-9 * self.watts(kind, slot.level, slot.code)
     }
 
     /// A thread's times so far, a slice of codes for each level.
@@ -314,13 +269,13 @@ impl CoreAccount {
 
     /// The core's time in each C-state so far.
     pub(super) fn core_idle_ns(&self) -> Vec<u64> {
-        let of = |code: usize| self.slots().filter(|&(_, c, _)| c == code).map(|(.., ns)| ns).sum();
+        let of = |code: usize| self.slots().filter(|s| s.code == code).map(|s| s.ns).sum();
         (0..usize::from(self.awake)).map(of).collect()
     }
 
     /// Speed times time so far, in kHz x ns: the domain's clock, whatever the core did.
     pub(super) fn khz_ns(&self, kind: &CoreKind) -> f64 {
-        self.slots().map(|(l, _, ns)| f64::from(kind.levels[l].khz) * ns as f64).sum()
+        self.slots().map(|s| f64::from(kind.levels[s.level].khz) * s.ns as f64).sum()
     }
 
     /// Power in a slot.

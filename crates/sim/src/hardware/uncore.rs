@@ -11,7 +11,7 @@
 //!
 //! The cores that vote, and from which clock the step is due, are the model's ([`Uncore`]).
 
-use super::residency::Residency;
+use super::times::Residency;
 use crate::calendar::NEVER;
 use wattwise_model::machine::{Package, Uncore};
 

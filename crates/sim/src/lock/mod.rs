@@ -45,7 +45,7 @@ mod world;
 
 use wattwise_model::machine::MachineModel;
 use wattwise_model::workload::Dist;
-use world::World;
+use world::{LockStep, World};
 
 /// What a waiter does.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -155,7 +155,7 @@ pub fn run(setup: &LockSetup<'_>) -> LockOutcome {
     world.waits.clear();
     let (mut energy_j, mut cpu_ns) = (0.0, 0.0);
     while total(&world) < warm + setup.acquisitions {
-        let (ns, watts, awake) = world.step();
+        let LockStep { ns, watts, awake } = world.step();
         energy_j += watts * ns * 1e-9;
         cpu_ns += awake as f64 * ns;
     }

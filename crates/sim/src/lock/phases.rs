@@ -1,10 +1,10 @@
 //! What follows when a thread's phase is over.
 
-use super::world::{Phase, World, draw};
+use super::world::{LockPhase, World, draw};
 use super::{Lowered, Waiting};
 
 impl World<'_> {
-    fn enter(&mut self, t: usize, phase: Phase, left: f64) {
+    fn enter(&mut self, t: usize, phase: LockPhase, left: f64) {
         self.threads[t].phase = phase;
         self.threads[t].left = left;
     }
@@ -23,11 +23,11 @@ impl World<'_> {
     fn wait(&mut self, t: usize) {
         let costs = self.setup.costs;
         match self.setup.waiting {
-            _ if self.threads[t].granted => self.enter(t, Phase::Seeing, costs.handover_ns),
-            Waiting::Spin => self.enter(t, Phase::Spinning, f64::INFINITY),
-            Waiting::SpinThenPark => self.enter(t, Phase::Spinning, costs.budget_ns),
-            Waiting::Park => self.enter(t, Phase::Entering, costs.wake_ns),
-            Waiting::Mwait(_) => self.enter(t, Phase::Entering, costs.device_ns),
+            _ if self.threads[t].granted => self.enter(t, LockPhase::Seeing, costs.handover_ns),
+            Waiting::Spin => self.enter(t, LockPhase::Spinning, f64::INFINITY),
+            Waiting::SpinThenPark => self.enter(t, LockPhase::Spinning, costs.budget_ns),
+            Waiting::Park => self.enter(t, LockPhase::Entering, costs.wake_ns),
+            Waiting::Mwait(_) => self.enter(t, LockPhase::Entering, costs.device_ns),
         }
     }
 
@@ -36,43 +36,43 @@ impl World<'_> {
         let costs = self.setup.costs;
         let core = self.threads[t].core;
         match self.threads[t].phase {
-            Phase::Outside => self.ask(t),
-            Phase::Lowering => {
+            LockPhase::Outside => self.ask(t),
+            LockPhase::Lowering => {
                 self.threads[t].lowered = true;
                 if let Lowered::Level(level) = self.setup.lowered {
                     self.want(core, level);
                 }
                 self.wait(t);
             }
-            Phase::Spinning => {
+            LockPhase::Spinning => {
                 let enter =
                     if self.setup.waiting == Waiting::SpinThenPark { costs.wake_ns } else { costs.device_ns };
-                self.enter(t, Phase::Entering, enter);
+                self.enter(t, LockPhase::Entering, enter);
             }
-            Phase::Entering if self.threads[t].granted => self.enter(t, Phase::Returning, 0.0),
-            Phase::Entering => self.sleep(t),
-            Phase::Leaving => {
+            LockPhase::Entering if self.threads[t].granted => self.enter(t, LockPhase::Returning, 0.0),
+            LockPhase::Entering => self.sleep(t),
+            LockPhase::Leaving => {
                 let back = match self.setup.waiting {
                     Waiting::Mwait(_) => costs.device_ns,
                     _ => costs.schedule_ns,
                 };
-                self.enter(t, Phase::Returning, back);
+                self.enter(t, LockPhase::Returning, back);
             }
-            Phase::Returning | Phase::Seeing if self.threads[t].lowered => {
-                self.enter(t, Phase::Restoring, costs.call_ns);
+            LockPhase::Returning | LockPhase::Seeing if self.threads[t].lowered => {
+                self.enter(t, LockPhase::Restoring, costs.call_ns);
             }
-            Phase::Returning | Phase::Seeing => self.inside(t),
-            Phase::Restoring => {
+            LockPhase::Returning | LockPhase::Seeing => self.inside(t),
+            LockPhase::Restoring => {
                 self.threads[t].lowered = false;
                 if let Lowered::Level(_) = self.setup.lowered {
                     self.want(core, 0);
                 }
                 self.inside(t);
             }
-            Phase::Inside => self.release(t),
-            Phase::Waking => self.outside(t),
+            LockPhase::Inside => self.release(t),
+            LockPhase::Waking => self.outside(t),
             // Its end is the grant.
-            Phase::Asleep => {}
+            LockPhase::Asleep => {}
         }
     }
 
@@ -87,7 +87,7 @@ impl World<'_> {
         self.queue.push_back(t);
         match self.setup.lowered {
             Lowered::Nothing => self.wait(t),
-            _ => self.enter(t, Phase::Lowering, self.setup.costs.call_ns),
+            _ => self.enter(t, LockPhase::Lowering, self.setup.costs.call_ns),
         }
     }
 
@@ -100,7 +100,7 @@ impl World<'_> {
             _ => idle.iter().rposition(|s| (s.target_ns as f64) < expected).unwrap_or(0),
         };
         self.threads[t].slept_at = self.now;
-        self.enter(t, Phase::Asleep, f64::INFINITY);
+        self.enter(t, LockPhase::Asleep, f64::INFINITY);
     }
 
     /// Hands the lock to the next in the queue, who may have to be woken by a call.
@@ -110,7 +110,7 @@ impl World<'_> {
         let sleeper = self.owner.is_some_and(|next| self.grant(next));
         let parks = !matches!(self.setup.waiting, Waiting::Mwait(_));
         match sleeper && parks {
-            true => self.enter(t, Phase::Waking, self.setup.costs.wake_ns),
+            true => self.enter(t, LockPhase::Waking, self.setup.costs.wake_ns),
             false => self.outside(t),
         }
     }
@@ -119,20 +119,20 @@ impl World<'_> {
         self.waits.push(self.now - self.threads[t].asked_at);
         self.threads[t].granted = false;
         let left = draw(self.setup.cs, &mut self.threads[t].rng);
-        self.enter(t, Phase::Inside, left);
+        self.enter(t, LockPhase::Inside, left);
     }
 
     fn outside(&mut self, t: usize) {
         let left = draw(self.setup.ncs, &mut self.threads[t].rng);
-        self.enter(t, Phase::Outside, left);
+        self.enter(t, LockPhase::Outside, left);
     }
 
     /// The lock is this waiter's now. Whether it slept.
     fn grant(&mut self, t: usize) -> bool {
         self.threads[t].granted = true;
         match self.threads[t].phase {
-            Phase::Spinning => self.enter(t, Phase::Seeing, self.setup.costs.handover_ns),
-            Phase::Asleep => {
+            LockPhase::Spinning => self.enter(t, LockPhase::Seeing, self.setup.costs.handover_ns),
+            LockPhase::Asleep => {
                 self.threads[t].last_sleep = self.now - self.threads[t].slept_at;
                 let core = self.threads[t].core;
                 let depth = self.depth(core);
@@ -142,7 +142,7 @@ impl World<'_> {
                     Waiting::Mwait(_) => self.setup.costs.mwait_exit_ns.unwrap_or(own),
                     _ => own + self.package_state(self.cores[core].package).map_or(0.0, |s| s.exit_ns as f64),
                 };
-                self.enter(t, Phase::Leaving, exit);
+                self.enter(t, LockPhase::Leaving, exit);
                 return true;
             }
             // In a call: it will see the grant at the call's end.

@@ -1,7 +1,7 @@
 //! Watts between two events: the packages' as RAPL shows them.
 
 use super::Waiting;
-use super::world::{Phase, World};
+use super::world::{LockPhase, World};
 
 impl World<'_> {
     /// Power of the packages as they stand, in watts.
@@ -48,7 +48,7 @@ impl World<'_> {
         }
         let smt = kind.smt_power[(executing.len() - 1).min(kind.smt_power.len() - 1)];
         let activity = |&t: &usize| match self.threads[t].phase {
-            Phase::Spinning => self.setup.costs.spin_power,
+            LockPhase::Spinning => self.setup.costs.spin_power,
             _ => 1.0,
         };
         let activity = executing.iter().map(activity).sum::<f64>() / executing.len() as f64;

@@ -1,7 +1,7 @@
 //! What a core is doing: whether its threads execute, at which level and rate, and how deep it sleeps.
 
 use super::Lowered;
-use super::world::{Phase, World};
+use super::world::{LockPhase, World};
 
 /// A C-state of at least this latency lets the other cores boost: C3 and deeper, not C1 and C1E.
 const DEEP_NS: u64 = 15_000;
@@ -12,7 +12,7 @@ impl<'a> World<'a> {
     }
 
     pub(super) fn executes(&self, thread: usize) -> bool {
-        !matches!(self.threads[thread].phase, Phase::Asleep | Phase::Leaving)
+        !matches!(self.threads[thread].phase, LockPhase::Asleep | LockPhase::Leaving)
     }
 
     pub(super) fn duty(&self, core: usize) -> f64 {
@@ -64,7 +64,7 @@ impl<'a> World<'a> {
         let mut working = 0;
         let mut share = 1.0;
         for &t in self.cores[core].threads.iter().filter(|&&t| t != thread && self.executes(t)) {
-            if self.threads[t].phase == Phase::Spinning {
+            if self.threads[t].phase == LockPhase::Spinning {
                 share *= self.setup.costs.spin_sibling;
             } else {
                 working += 1;
@@ -79,7 +79,7 @@ impl<'a> World<'a> {
     pub(super) fn depth(&self, core: usize) -> usize {
         let deepest = self.kind(core).idle.len();
         let of = |&t: &usize| match self.threads[t].phase {
-            Phase::Asleep => self.threads[t].state + 1,
+            LockPhase::Asleep => self.threads[t].state + 1,
             _ => 0,
         };
         self.cores[core].threads.iter().map(of).min().unwrap_or(deepest)

@@ -7,7 +7,7 @@ use wattwise_model::workload::Dist;
 use wattwise_model::workload::pattern::Rng;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Phase {
+pub(super) enum LockPhase {
     Outside,
     Lowering,
     Spinning,
@@ -24,7 +24,7 @@ pub(super) enum Phase {
 
 pub(super) struct Thread {
     pub(super) core: usize,
-    pub(super) phase: Phase,
+    pub(super) phase: LockPhase,
     /// Work, or ns where the phase is no work; infinite: until something happens.
     pub(super) left: f64,
     pub(super) granted: bool,
@@ -39,7 +39,7 @@ pub(super) struct Thread {
     pub(super) acquired: u64,
 }
 
-pub(super) struct Core {
+pub(super) struct LockCore {
     pub(super) package: usize,
     pub(super) threads: Vec<usize>,
     pub(super) level: usize,
@@ -53,7 +53,7 @@ pub(super) struct World<'a> {
     pub(super) setup: &'a LockSetup<'a>,
     pub(super) now: f64,
     pub(super) threads: Vec<Thread>,
-    pub(super) cores: Vec<Core>,
+    pub(super) cores: Vec<LockCore>,
     pub(super) queue: VecDeque<usize>,
     pub(super) owner: Option<usize>,
     pub(super) waits: Vec<f64>,
@@ -74,7 +74,7 @@ impl Thread {
         let mut rng = Rng::new(setup.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (index as u64 + 1));
         Thread {
             core,
-            phase: Phase::Outside,
+            phase: LockPhase::Outside,
             left: draw(setup.ncs, &mut rng),
             granted: false,
             lowered: false,
@@ -88,13 +88,13 @@ impl Thread {
     }
 }
 
-impl Core {
-    fn new(m: &MachineModel, index: usize) -> Core {
+impl LockCore {
+    fn new(m: &MachineModel, index: usize) -> LockCore {
         let core = &m.cores[index];
         let delay = m.domains[usize::from(core.domain)].transition.delay_ns as f64;
         // Each core has a phase of its own on the grid.
         let phase = index as f64 / m.cores.len() as f64;
-        Core {
+        LockCore {
             package: usize::from(core.package),
             threads: Vec::new(),
             level: 0,
@@ -121,11 +121,21 @@ fn in_turn(m: &MachineModel) -> Vec<usize> {
     cpus
 }
 
+/// From one event to the next.
+pub(super) struct LockStep {
+    /// How long that is.
+    pub(super) ns: f64,
+    /// The power meanwhile.
+    pub(super) watts: f64,
+    /// How many threads were awake.
+    pub(super) awake: usize,
+}
+
 impl<'a> World<'a> {
     pub(super) fn new(setup: &'a LockSetup<'a>) -> Self {
         let m = setup.machine;
         assert!((1..=m.cpus.len()).contains(&setup.threads), "threads: 1 to {}", m.cpus.len());
-        let mut cores: Vec<Core> = (0..m.cores.len()).map(|core| Core::new(m, core)).collect();
+        let mut cores: Vec<LockCore> = (0..m.cores.len()).map(|core| LockCore::new(m, core)).collect();
         let mut threads = Vec::with_capacity(setup.threads);
         for (i, cpu) in in_turn(m).into_iter().take(setup.threads).enumerate() {
             let core = usize::from(m.cpus[cpu].core);
@@ -135,13 +145,13 @@ impl<'a> World<'a> {
         World { setup, now: 0.0, threads, cores, queue: VecDeque::new(), owner: None, waits: Vec::new() }
     }
 
-    /// Up to the next event: its length, the power meanwhile, and how many threads were awake.
-    pub(super) fn step(&mut self) -> (f64, f64, usize) {
+    /// Up to the next event.
+    pub(super) fn step(&mut self) -> LockStep {
         let awake = self.awake();
         let rates: Vec<f64> = (0..self.threads.len())
             .map(|t| match self.threads[t].phase {
-                Phase::Leaving => 1.0,
-                Phase::Asleep => 0.0,
+                LockPhase::Leaving => 1.0,
+                LockPhase::Asleep => 0.0,
                 _ => self.rate(t, &awake),
             })
             .collect();
@@ -158,7 +168,7 @@ impl<'a> World<'a> {
         for t in due {
             self.advance(t);
         }
-        (ns, watts, busy)
+        LockStep { ns, watts, awake: busy }
     }
 
     /// Time to the next change of a core's clock: a stall's end, or a point of the grid.

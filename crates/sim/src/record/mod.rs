@@ -9,7 +9,7 @@ pub use watch::{Event, Waker, Watcher, Why};
 
 use crate::outcome::Timeline;
 use timeline::Recorder;
-use watch::Watched;
+use watch::WatchedRun;
 use wattwise_figure::Histogram;
 
 /// Counts, latencies and the timeline.
@@ -17,7 +17,7 @@ use wattwise_figure::Histogram;
 pub(crate) struct Record<'a> {
     timeline: Option<Recorder>,
     /// Who is told what happens.
-    pub(crate) watched: Option<Box<Watched<'a>>>,
+    pub(crate) watched: Option<Box<WatchedRun<'a>>>,
     /// Time from a task's becoming runnable to its running.
     pub(crate) wake_latency: Histogram,
     /// Wake-ups of tasks.
@@ -45,7 +45,7 @@ impl<'a> Record<'a> {
         cpus: usize,
         domains: usize,
     ) -> Record<'a> {
-        self.watched = watcher.map(|w| Box::new(Watched::new(w, cpus, domains)));
+        self.watched = watcher.map(|w| Box::new(WatchedRun::new(w, cpus, domains)));
         self
     }
 

@@ -121,30 +121,38 @@ impl Watcher for Vec<(u64, Event)> {
     }
 }
 
+/// A wake-up under way.
+#[derive(Clone, Copy)]
+struct WakeUp {
+    task: u32,
+    by: Waker,
+    from: u16,
+}
+
 /// A watcher, and what it has been told: nothing is told twice.
-pub(crate) struct Watched<'a> {
+pub(crate) struct WatchedRun<'a> {
     watcher: Box<dyn Watcher + 'a>,
     /// By CPU: the task that was last told to run there.
     running: Vec<u32>,
     /// By domain, in kHz.
     speed: Vec<u32>,
-    /// Who is being woken, by whom, and where: told when its CPU is chosen.
-    waking: Option<(u32, Waker, u16)>,
+    /// Told when its CPU is chosen.
+    waking: Option<WakeUp>,
 }
 
-impl<'a> Watched<'a> {
-    pub(super) fn new(watcher: Box<dyn Watcher + 'a>, cpus: usize, domains: usize) -> Watched<'a> {
-        Watched { watcher, running: vec![NONE; cpus], speed: vec![0; domains], waking: None }
+impl<'a> WatchedRun<'a> {
+    pub(super) fn new(watcher: Box<dyn Watcher + 'a>, cpus: usize, domains: usize) -> WatchedRun<'a> {
+        WatchedRun { watcher, running: vec![NONE; cpus], speed: vec![0; domains], waking: None }
     }
 
     /// A task is being woken; its CPU is not chosen yet.
     pub(crate) fn waking(&mut self, task: u32, by: Waker, from: usize) {
-        self.waking = Some((task, by, from as u16));
+        self.waking = Some(WakeUp { task, by, from: from as u16 });
     }
 
     /// A task is put on the queue of a CPU, perhaps because it was woken.
     pub(crate) fn queued(&mut self, now: u64, task: u32, cpu: usize) {
-        if let Some((_, by, from)) = self.waking.take_if(|(waking, ..)| *waking == task) {
+        if let Some(WakeUp { by, from, .. }) = self.waking.take_if(|w| w.task == task) {
             self.watcher.event(now, &Event::Wakes { task, by, from, to: cpu as u16 });
         }
     }

@@ -1,15 +1,17 @@
 //! Who is stolen from whom.
 //!
 //! A CPU takes a task that waits elsewhere when it runs out of work, and idle CPUs look again at each balance. Which task
-//! may go is the placement's: one that has waited for long enough, or ([`Placement::climbs`](super::Placement)) as Linux has it, one
-//! that is not *cache-hot*, near CPUs first, and only as far as the search is worth the wait.
+//! may go is the placement's [`Steal`]: one that has waited for long enough ([`LongestWaiting`]), or as Linux has it
+//! ([`CacheCold`]) one that is not *cache-hot*, near CPUs first, and only as far as the search is worth the wait.
 
-use super::placement::WARM_NS;
-use super::{Order, Scheduler};
+use super::Scheduler;
+use super::cpuset::CpuSet;
 use crate::calendar::NEVER;
 use std::cmp::Reverse;
 use wattwise_model::machine::{Distance, MachineModel};
 
+/// A task that has waited for less is still warm in its CPU's cache and stays (Linux's migration cost).
+pub(super) const WARM_NS: u64 = 500_000;
 /// What a look at a CPU's queue costs who looks for work, in ns: a guess, some cache lines from another core. Linux
 /// measures it (`max_newidle_lb_cost`).
 const LOOK_NS: u64 = 100;
@@ -52,64 +54,79 @@ pub(crate) struct Stolen {
     pub(crate) emptied: bool,
 }
 
-/// Whom to steal from, by rank (nearness, tasks that wait, the lowest CPU), and which task: its place in the queue.
-type Victim = ((usize, usize, Reverse<usize>), (usize, u32));
-
-/// Whether the machine's kernel does not rank its cores though they differ: then nothing but its not fitting (`misfit`) pulls a
-/// running task to a stronger core. Ranks (`SD_ASYM_PACKING`, ITMT) are set by intel_pstate and amd-pstate; a machine whose driver is
-/// not known is taken to have them.
-pub(super) fn lacks_ranks(machine: &MachineModel) -> bool {
-    let capacity = |kind| machine.scheduler_capacity(kind);
-    let unequal = (1..machine.kinds.len()).any(|kind| capacity(kind) != capacity(0));
-    unequal && ["cpufreq-dt", "scmi-cpufreq"].contains(&machine.driver.as_str())
+/// A task for a CPU that has run out of work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pulled {
+    /// From a queue that is its own too: the task does not move.
+    OwnQueue(u32),
+    /// From another CPU.
+    Stolen(Stolen),
 }
 
-/// Who steals, and what it may.
-#[derive(Clone, Copy)]
-struct Thief {
-    cpu: usize,
-    now: u64,
-    /// A task must have waited for so long, in ns.
-    least_ns: u64,
-    /// How far it looks.
-    reach: Distance,
-}
+/// Which task runs on a CPU.
+pub(super) type Runner<'a> = &'a dyn Fn(usize) -> Option<u32>;
 
-impl Scheduler<'_> {
-    /// A task that waits elsewhere, for a CPU that would otherwise idle.
-    #[inline]
-    pub(crate) fn steal_for_idle(
-        &mut self,
-        c: usize,
-        now: u64,
-        runner: impl Fn(usize) -> Option<u32>,
-    ) -> Option<Stolen> {
-        if self.crowded.is_empty() || !self.allowed.contains(c) || self.holds_balance() {
+/// Which waiting task a CPU may take from another.
+pub(super) trait Steal: Sync {
+    /// A task for CPU `c`, which would otherwise idle.
+    fn pull(&self, s: &mut Scheduler<'_>, c: usize, now: u64, runner: Runner<'_>) -> Option<Pulled> {
+        if s.crowded.is_empty() || !s.allowed.contains(c) || s.holds_balance() {
             return None;
         }
-        let reach = if self.placement.climbs { self.worth_looking(c)? } else { Distance::Machine };
-        self.steal_by(Thief { cpu: c, now, least_ns: self.placement.pull_delay_ns, reach }, runner)
+        let reach = self.reach(s, c)?;
+        s.steal_by(&Thief { cpu: c, now, at_balance: false, reach }, runner).map(Pulled::Stolen)
     }
 
-    /// The task that has waited longest (at least `least_ns`) on the most crowded CPU, near ones first. `runner` says which
-    /// task runs on a CPU.
-    pub(crate) fn steal(
-        &mut self,
-        c: usize,
-        now: u64,
-        least_ns: u64,
-        runner: impl Fn(usize) -> Option<u32>,
-    ) -> Option<Stolen> {
-        self.steal_by(Thief { cpu: c, now, least_ns, reach: Distance::Machine }, runner)
+    /// How far CPU `c`, which has run out of work, looks for some.
+    fn reach(&self, _s: &Scheduler<'_>, _c: usize) -> Option<Distance> {
+        Some(Distance::Machine)
     }
 
-    /// How far a CPU that runs out of work looks for some (`sched_balance_newidle()`): it climbs the domains while the
-    /// search takes less than it expects to idle.
-    fn worth_looking(&self, c: usize) -> Option<Distance> {
-        let (topology, stay) = (self.chooser.topology(), self.stays[c].mean);
+    /// How near `victim` is to `thief`: more is nearer.
+    fn nearness(&self, s: &Scheduler<'_>, thief: usize, victim: usize) -> usize {
+        usize::from(s.machine.cpus[victim].package == s.machine.cpus[thief].package)
+    }
+
+    /// Whether task `t`, which waits for CPU `from`, may be stolen.
+    fn may_go(&self, s: &Scheduler<'_>, t: u32, from: usize, thief: &Thief) -> bool;
+
+    /// Whether running tasks that share a core are to be pulled apart now, given whether some do while a core idles.
+    fn pulls_apart(&self, _s: &mut Scheduler<'_>, _now: u64, shared: bool) -> bool {
+        shared
+    }
+
+    /// Whether stronger cores of this machine pull only running tasks that do not fit a weaker one.
+    fn pulls_only_misfits(&self, _machine: &MachineModel) -> bool {
+        false
+    }
+}
+
+/// Steals the task that has waited longest: at least so long, in ns, for a CPU that runs out of work, and for the balance.
+pub(super) struct LongestWaiting {
+    pub(super) pull_ns: u64,
+    pub(super) balance_ns: u64,
+}
+
+impl Steal for LongestWaiting {
+    fn may_go(&self, s: &Scheduler<'_>, t: u32, _: usize, thief: &Thief) -> bool {
+        let least_ns = if thief.at_balance { self.balance_ns } else { self.pull_ns };
+        thief.now.saturating_sub(s.waits_since(t)) >= least_ns
+    }
+}
+
+/// Steals by caches, as Linux does: from near CPUs before far ones, no task that has just run there, and not for a CPU that
+/// expects to idle for no longer than the search takes, or for less than `idler_least_ns`.
+pub(super) struct CacheCold {
+    pub(super) idler_least_ns: u64,
+}
+
+impl Steal for CacheCold {
+    /// `sched_balance_newidle()`: it climbs the domains while the search takes less than it expects to idle.
+    fn reach(&self, s: &Scheduler<'_>, c: usize) -> Option<Distance> {
+        let (topology, stay) = (s.chooser.topology(), s.stays[c].mean);
         let spans = [Distance::Core, Distance::Llc, Distance::Package, Distance::Machine];
         let sizes = topology.sizes_around(c);
-        if stay < self.placement.idler_least_ns {
+        if stay < self.idler_least_ns {
             return None;
         }
         let mut spent = 0;
@@ -127,20 +144,109 @@ impl Scheduler<'_> {
         reach
     }
 
-    fn steal_by(&mut self, thief: Thief, runner: impl Fn(usize) -> Option<u32>) -> Option<Stolen> {
+    fn nearness(&self, s: &Scheduler<'_>, thief: usize, victim: usize) -> usize {
+        Distance::Machine as usize - s.machine.distance(thief, victim) as usize
+    }
+
+    /// `can_migrate_task()`: it has not just run, or shares its cache with the thief.
+    fn may_go(&self, s: &Scheduler<'_>, t: u32, from: usize, thief: &Thief) -> bool {
+        let ran = thief.now.saturating_sub(s.entity(t).ran_at);
+        ran >= WARM_NS || s.machine.distance(from, thief.cpu) <= Distance::Core
+    }
+
+    /// Only when some balances have found nothing else to do.
+    fn pulls_apart(&self, s: &mut Scheduler<'_>, now: u64, shared: bool) -> bool {
+        if !shared {
+            s.shared_since = NEVER;
+            return false;
+        }
+        if s.shared_since == NEVER {
+            s.shared_since = now;
+        }
+        let interval_ns = s.chooser.topology().largest_llc() as u64 * 1_000_000;
+        let due = now - s.shared_since >= TRIES * interval_ns;
+        if due {
+            s.shared_since = NEVER;
+        }
+        due
+    }
+
+    /// Ranks (`SD_ASYM_PACKING`, ITMT) pull any running task to a stronger core. They are set by intel_pstate and amd-pstate; a
+    /// machine whose driver is not known is taken to have them.
+    fn pulls_only_misfits(&self, machine: &MachineModel) -> bool {
+        let capacity = |kind| machine.scheduler_capacity(kind);
+        let unequal = (1..machine.kinds.len()).any(|kind| capacity(kind) != capacity(0));
+        unequal && ["cpufreq-dt", "scmi-cpufreq"].contains(&machine.driver.as_str())
+    }
+}
+
+/// [`Placement::evens_out`](super::Placement): the CPU with fewest waiting of those that `runs` names, where some other has two
+/// more.
+pub(super) fn shortest_queue(s: &Scheduler<'_>, runs: &dyn Fn(usize) -> bool) -> Option<usize> {
+    let usable = (0..s.queues.len()).filter(|&c| s.allowed.contains(c) && runs(c));
+    let shortest = usable.min_by_key(|&c| s.queues[c].len())?;
+    let longest = s.crowded.iter().map(|v| s.queues[v].len()).max()?;
+    (longest >= s.queues[shortest].len() + 2).then_some(shortest)
+}
+
+/// [`Placement::evens_out`](super::Placement) of one whose long queues stay as they are.
+pub(super) fn never(_: &Scheduler<'_>, _: &dyn Fn(usize) -> bool) -> Option<usize> {
+    None
+}
+
+/// [`Placement::better_cores`](super::Placement): all that idle as a whole.
+pub(super) fn idle_cores<'s>(s: &'s Scheduler<'_>) -> Option<&'s CpuSet> {
+    Some(s.idle_cores())
+}
+
+/// [`Placement::better_cores`](super::Placement) of one whose balance leaves running tasks where they are.
+pub(super) fn no_cores<'s>(_: &'s Scheduler<'_>) -> Option<&'s CpuSet> {
+    None
+}
+
+/// Whom to steal from, by rank (nearness, tasks that wait, the lowest CPU), and which task: its place in the queue.
+type Victim = ((usize, usize, Reverse<usize>), (usize, u32));
+
+/// Who steals.
+pub(super) struct Thief {
+    pub(super) cpu: usize,
+    pub(super) now: u64,
+    /// For the balance, and not because it has run out of work.
+    pub(super) at_balance: bool,
+    /// How far it looks.
+    pub(super) reach: Distance,
+}
+
+impl Scheduler<'_> {
+    /// A task for a CPU that would otherwise idle. `runner` says which task runs on a CPU.
+    #[inline]
+    pub(crate) fn pull(
+        &mut self,
+        c: usize,
+        now: u64,
+        runner: impl Fn(usize) -> Option<u32>,
+    ) -> Option<Pulled> {
+        self.placement.steal.pull(self, c, now, &runner)
+    }
+
+    /// At a balance: the task that has waited longest on the most crowded CPU, near ones first.
+    pub(crate) fn steal(
+        &mut self,
+        c: usize,
+        now: u64,
+        runner: impl Fn(usize) -> Option<u32>,
+    ) -> Option<Stolen> {
+        self.steal_by(&Thief { cpu: c, now, at_balance: true, reach: Distance::Machine }, &runner)
+    }
+
+    fn steal_by(&mut self, thief: &Thief, runner: Runner<'_>) -> Option<Stolen> {
         let (c, own) = (thief.cpu, self.machine.cpus[thief.cpu].package);
-        let near = |v: usize| {
-            if self.placement.climbs {
-                Distance::Machine as usize - self.machine.distance(c, v) as usize
-            } else {
-                usize::from(self.machine.cpus[v].package == own)
-            }
-        };
         // Only who would be the best so far is looked at: there may be hundreds of crowded CPUs. Whoever is in the thief's package is
         // nearer than all others.
         let home = &self.packages[usize::from(own)];
         let better = |best: Option<Victim>, v: usize| {
-            let rank = (near(v), self.queues[v].len(), Reverse(v));
+            let near = self.placement.steal.nearness(self, c, v);
+            let rank = (near, self.queues[v].len(), Reverse(v));
             if v == c || best.is_some_and(|(highest, _)| rank < highest) {
                 return best;
             }
@@ -165,57 +271,39 @@ impl Scheduler<'_> {
         Some(Stolen { task, from, emptied })
     }
 
-    /// Since when a queued task waits; in a recorded placement, since when it waits longer than it did.
+    /// Since when a queued task waits.
     #[inline]
     fn waits_since(&self, t: u32) -> u64 {
-        let entity = self.entity(t);
-        if self.placement.order == Order::Recorded {
-            entity.queued_at.max(entity.order)
-        } else {
-            entity.queued_at
-        }
+        self.placement.order.waits_since(self.entity(t))
     }
 
     /// Of the tasks that wait for a CPU and may be stolen the one that has waited longest, and its place in the queue.
-    fn longest_waiting(&self, from: usize, thief: Thief) -> Option<(usize, u32)> {
-        let may = |&(_, &t): &(usize, &u32)| self.may_go(t, from, thief);
+    fn longest_waiting(&self, from: usize, thief: &Thief) -> Option<(usize, u32)> {
+        let may = |&(_, &t): &(usize, &u32)| self.placement.steal.may_go(self, t, from, thief);
         let queue = self.queues[from].fair.iter().enumerate().filter(may);
         queue.min_by_key(|&(i, &t)| (self.waits_since(t), i)).map(|(i, &t)| (i, t))
     }
 
-    /// Whether a waiting task may be stolen (`can_migrate_task()`: it has not just run, or shares its cache with the thief).
-    fn may_go(&self, t: u32, from: usize, thief: Thief) -> bool {
-        if self.placement.climbs {
-            let ran = thief.now.saturating_sub(self.entity(t).ran_at);
-            return ran >= WARM_NS || self.machine.distance(from, thief.cpu) <= Distance::Core;
-        }
-        thief.now.saturating_sub(self.waits_since(t)) >= thief.least_ns
-    }
-
-    /// The CPU with fewest waiting of those that `runs` names, where some other has two more.
+    /// The CPU that takes a task from a long queue while no CPU idles, of those that `runs` names.
     pub(crate) fn uneven(&self, runs: impl Fn(usize) -> bool) -> Option<usize> {
-        let usable = (0..self.queues.len()).filter(|&c| self.allowed.contains(c) && runs(c));
-        let shortest = usable.min_by_key(|&c| self.queues[c].len())?;
-        let longest = self.crowded.iter().map(|v| self.queues[v].len()).max()?;
-        (longest >= self.queues[shortest].len() + 2).then_some(shortest)
+        if self.idle_set.is_empty() { (self.placement.evens_out)(self, &runs) } else { None }
     }
 
-    /// Whether running tasks that share a core are to be pulled apart now, given whether some do while a core idles. Linux
-    /// does so only when some balances have found nothing else to do.
+    /// Whether the core of this CPU idles and running tasks may move there.
+    #[inline]
+    pub(crate) fn is_better_core(&self, c: usize) -> bool {
+        (self.placement.better_cores)(self).is_some_and(|cores| cores.contains(c))
+    }
+
+    /// Of the idle cores to which running tasks may move the one that is best to use.
+    pub(crate) fn best_better_core(&self) -> Option<usize> {
+        let cores = (self.placement.better_cores)(self)?;
+        self.search[0].iter().find_map(|s| cores.first_in(s, &self.allowed))
+    }
+
+    /// Whether running tasks that share a core are to be pulled apart now, given whether some do while a core idles.
     pub(crate) fn pulls_apart(&mut self, now: u64, shared: bool) -> bool {
-        if !shared || !self.placement.climbs {
-            self.shared_since = NEVER;
-            return shared;
-        }
-        if self.shared_since == NEVER {
-            self.shared_since = now;
-        }
-        let interval_ns = self.chooser.topology().largest_llc() as u64 * 1_000_000;
-        let due = now - self.shared_since >= TRIES * interval_ns;
-        if due {
-            self.shared_since = NEVER;
-        }
-        due
+        self.placement.steal.pulls_apart(self, now, shared)
     }
 
     /// Whether a balance is to look again at tasks that share a core.
@@ -227,7 +315,8 @@ impl Scheduler<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sched::placement::{AFFINE, LINUX, Placement, SPREAD};
+    use crate::sched::placement::affine::AFFINE;
+    use crate::sched::placement::{LINUX, Placement, SPREAD};
     use wattwise_model::machine::{builtin, file};
 
     const MS: u64 = 1_000_000;
@@ -253,7 +342,10 @@ mod tests {
     }
 
     fn stolen(s: &mut Scheduler<'_>, by: usize, now: u64) -> Option<u32> {
-        s.steal_for_idle(by, now, |v| (v == 0).then_some(0)).map(|stolen| stolen.task)
+        match s.pull(by, now, |v| (v == 0).then_some(0))? {
+            Pulled::Stolen(stolen) => Some(stolen.task),
+            Pulled::OwnQueue(_) => None,
+        }
     }
 
     #[test]

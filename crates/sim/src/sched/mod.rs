@@ -6,7 +6,7 @@
 //! (virtual time) goes next, for a slice of [`SLICE_NS`]; a task that wakes is put at most half a
 //! slice behind the queue's clock, so that sleeping is not saved up, and preempts the running one when it
 //! is owed more than [`WAKE_GRANULARITY_NS`]. Real-time tasks come first, in order of arrival. A placement may
-//! order its tasks in another way ([`placement::Order`]).
+//! order its tasks in another way ([`order::QueueOrder`]).
 //!
 //! Placement and balance are separate: a waking task is *placed* on a CPU; a CPU that runs out of
 //! work, and a periodic balance, *steal* tasks that wait elsewhere.
@@ -17,15 +17,18 @@
 //! | `load.rs` | a task's load as the scheduler measures it |
 //! | `cpuset.rs` | sets of CPUs |
 //! | `placement/` | where a waking task goes, one file each |
+//! | `order.rs` | in which order waiting tasks go |
 //! | `balance.rs` | who is stolen from whom |
 
 mod balance;
 pub(crate) mod cpuset;
 pub(crate) mod load;
+mod order;
 pub mod placement;
 mod queue;
 
-pub(crate) use balance::Stolen;
+pub(crate) use balance::{Pulled, Stolen};
+pub(crate) use order::Contest;
 
 use crate::NONE;
 use crate::calendar::NEVER;
@@ -33,8 +36,8 @@ use balance::IdleStay;
 use cpuset::CpuSet;
 use load::TaskLoad;
 use placement::eas::{self, Eas};
-use placement::linux::{Chooser, Queues, Seen, Topology};
-use placement::{CoreUse, Order, Placement, Waking};
+use placement::linux::{Chooser, CpusSeen, EndedTask, Queues, SchedTopology};
+use placement::{CoreUse, Placement, Waking};
 use queue::{Entity, Queue};
 use wattwise_model::machine::MachineModel;
 use wattwise_policy::pelt::FULL;
@@ -63,6 +66,8 @@ pub(crate) struct Scheduler<'a> {
     /// A queue a CPU.
     queues: Vec<Queue>,
     entities: Vec<Entity>,
+    /// By CPU.
+    ended: Vec<EndedTasks>,
     /// Each task's load, where a policy follows it.
     loads: Vec<TaskLoad>,
     idle_set: CpuSet,
@@ -80,7 +85,7 @@ pub(crate) struct Scheduler<'a> {
     chooser: Chooser,
     /// Who is waking another, or [`NONE`]: then it is an interrupt.
     waker: u32,
-    /// How long each CPU idles; kept where stealing goes by it.
+    /// How long each CPU idles.
     stays: Vec<IdleStay>,
     /// Since when a core is shared while another idles; [`NEVER`] while that is not so.
     shared_since: u64,
@@ -90,9 +95,18 @@ pub(crate) struct Scheduler<'a> {
     pulls_misfits: bool,
 }
 
+/// Tasks that ended on a CPU.
+#[derive(Clone, Copy, Default)]
+struct EndedTasks {
+    /// What they ran, in ns.
+    ns: u64,
+    last: EndedTask,
+}
+
 /// The queues as a wake-up may know them.
 struct QueuesNow<'a> {
     queues: &'a [Queue],
+    ended: &'a [EndedTasks],
     entities: &'a [Entity],
     idle: &'a CpuSet,
     now: u64,
@@ -115,7 +129,19 @@ impl Queues for QueuesNow<'_> {
         let running = if self.idle.contains(cpu) { 0 } else { self.now.saturating_sub(queue.charged_at) };
         queue.busy_ns + running
     }
+
+    fn ended_ns(&self, cpu: usize) -> u64 {
+        self.ended[cpu].ns
+    }
+
+    fn ended_last(&self, cpu: usize) -> Option<EndedTask> {
+        let ended = self.ended[cpu];
+        (ended.ns > 0 && ended.last.at == self.queues[cpu].charged_at).then_some(ended.last)
+    }
 }
+
+/// The CPU on which a task's run began as recorded, and when, in ns.
+type RecordedRun = (u32, u64);
 
 impl<'a> Scheduler<'a> {
     /// Empty queues; tasks recorded there aside, none is placed on the CPUs of the mask `idle_cpus`.
@@ -125,11 +151,12 @@ impl<'a> Scheduler<'a> {
         idle_cpus: &[u64],
     ) -> Scheduler<'a> {
         let cpus = machine.cpus.len();
-        let eas = if placement.energy_aware { Eas::new(machine) } else { None };
+        let eas = (placement.energy)(machine);
         Scheduler {
             machine,
             placement,
             queues: (0..cpus).map(|_| Queue::default()).collect(),
+            ended: vec![EndedTasks::default(); cpus],
             entities: Vec::new(),
             loads: Vec::new(),
             idle_set: CpuSet::new(cpus),
@@ -142,11 +169,11 @@ impl<'a> Scheduler<'a> {
             allowed: CpuSet::without(cpus, idle_cpus),
             search: cpuset::search_order(machine),
             // Packages have memory of their own wherever there are several.
-            chooser: Chooser::new(Topology::new(&machine.cpus, true)),
+            chooser: Chooser::new(SchedTopology::new(&machine.cpus, true)),
             waker: NONE,
             stays: vec![IdleStay::LONG; cpus],
             shared_since: NEVER,
-            pulls_misfits: eas.is_some() || (placement.climbs && balance::lacks_ranks(machine)),
+            pulls_misfits: eas.is_some() || placement.steal.pulls_only_misfits(machine),
             eas,
         }
     }
@@ -156,12 +183,6 @@ impl<'a> Scheduler<'a> {
         self.entities.push(Entity::new(cpu, nice, realtime));
         self.loads.push(TaskLoad::default());
         self.chooser.add_task();
-    }
-
-    /// The rules in force.
-    #[inline]
-    pub(crate) fn placement(&self) -> &'static Placement {
-        self.placement
     }
 
     #[inline]
@@ -180,9 +201,27 @@ impl<'a> Scheduler<'a> {
         self.entities[t as usize].cpu = c as u32;
     }
 
+    /// Takes note of where and when a task's coming run began as recorded, if that is of interest; `next` reads it. The recorded CPU
+    /// of its last run, where that was read.
+    #[inline]
+    pub(crate) fn note_recorded_run(
+        &mut self,
+        t: u32,
+        next: impl FnOnce() -> Option<RecordedRun>,
+    ) -> Option<usize> {
+        if !self.placement.reads_recorded_runs {
+            return None;
+        }
+        let last = self.hint(t);
+        if let Some(run) = next() {
+            self.set_hint(t, run);
+        }
+        last
+    }
+
     /// The recorded CPU of a task's coming run, and when that began.
     #[inline]
-    pub(crate) fn set_hint(&mut self, t: u32, (cpu, at_ns): (u32, u64)) {
+    pub(crate) fn set_hint(&mut self, t: u32, (cpu, at_ns): RecordedRun) {
         let entity = &mut self.entities[t as usize];
         (entity.hint, entity.order) = (cpu, at_ns);
     }
@@ -250,9 +289,7 @@ impl<'a> Scheduler<'a> {
                 self.chooser.core_idles(c);
             }
         }
-        if self.placement.climbs {
-            self.stays[c].begins(now);
-        }
+        self.stays[c].begins(now);
     }
 
     /// A CPU is wanted.
@@ -262,9 +299,7 @@ impl<'a> Scheduler<'a> {
         if self.smt {
             self.siblings(c).for_each(|t| self.idle_cores.remove(t));
         }
-        if self.placement.climbs {
-            self.stays[c].ends(now);
-        }
+        self.stays[c].ends(now);
     }
 
     /// The coming wake-up is by a task.
@@ -293,20 +328,9 @@ impl<'a> Scheduler<'a> {
         if self.smt { &self.idle_cores } else { &self.idle_set }
     }
 
-    /// Whether no CPU idles.
-    #[inline]
-    pub(crate) fn none_idles(&self) -> bool {
-        self.idle_set.is_empty()
-    }
-
     /// The first `most` CPUs that idle and may be used.
     pub(crate) fn idle_cpus(&self, most: usize) -> Vec<usize> {
         self.idle_set.iter().filter(|&c| self.allowed.contains(c)).take(most).collect()
-    }
-
-    /// The idle core that is best to use.
-    pub(crate) fn best_idle_core(&self) -> Option<usize> {
-        self.search[0].iter().find_map(|s| self.idle_cores().first_in(s, &self.allowed))
     }
 
     /// Only these CPUs may be used from now on.
@@ -336,20 +360,28 @@ impl<'a> Scheduler<'a> {
             fresh,
             now,
         };
-        self.placement.choose(self, &waking, cores)
+        (self.placement.choose)(self, &waking, cores)
     }
 
     /// Asks Linux's rules about the CPUs as they are, and how long tasks have run.
     fn with_linux<R>(
         &mut self,
         now: u64,
-        ask: impl FnOnce(&mut Chooser, &Seen<'_>, &dyn Fn(u32) -> u64) -> R,
+        ask: impl FnOnce(&mut Chooser, &CpusSeen<'_>, &dyn Fn(u32) -> u64) -> R,
     ) -> R {
         let idle = &self.idle_set;
-        let queues = QueuesNow { queues: &self.queues, entities: &self.entities, idle, now };
+        let queues =
+            QueuesNow { queues: &self.queues, ended: &self.ended, entities: &self.entities, idle, now };
         let idle_cores = if self.smt { &self.idle_cores } else { idle };
-        let seen = Seen { idle, idle_cores, allowed: &self.allowed, queues: &queues };
+        let seen = CpusSeen { idle, idle_cores, allowed: &self.allowed, queues: &queues };
         ask(&mut self.chooser, &seen, &|t| self.entities[t as usize].ran_ns)
+    }
+
+    /// A task has ended on a CPU.
+    pub(crate) fn ends(&mut self, t: u32, c: usize) {
+        let ended = &mut self.ended[c];
+        ended.last = EndedTask { at: self.queues[c].charged_at, ran_ns: self.entities[t as usize].ran_ns };
+        ended.ns += ended.last.ran_ns;
     }
 
     /// Of the CPUs that may be used, the one for which fewest wait.
@@ -359,12 +391,19 @@ impl<'a> Scheduler<'a> {
 
     /// Whether a task that the recorded scheduler put on a CPU anew has to leave this one, or to let others go first.
     pub(crate) fn yields(&self, t: u32, c: usize) -> bool {
-        if !self.placement.follows_recording {
-            return false;
-        }
-        let order = self.entity(t).order;
-        self.hint(t).is_some_and(|hint| hint != c)
-            || self.queues[c].fair.iter().any(|&q| self.entity(q).order < order)
+        self.placement.order.yields(self, t, c)
+    }
+
+    /// Whether a task that CPU `c` has picked moves there only now.
+    #[inline]
+    pub(crate) fn arrives(&self, t: u32, c: usize) -> bool {
+        self.placement.reads_recorded_runs && self.placement.order.arrives(self.entity(t), c)
+    }
+
+    /// What a task pays for distance, of what that costs and what its recorded run already holds, in ns.
+    #[inline]
+    pub(crate) fn distance_ns(&self, cost: u64, recorded: u64) -> u64 {
+        (self.placement.distance_ns)(cost, recorded)
     }
 
     /// How many wait for a CPU.
@@ -387,49 +426,33 @@ impl<'a> Scheduler<'a> {
     #[inline(always)]
     pub(crate) fn enqueue(&mut self, c: usize, t: u32, now: u64) {
         let entity = &mut self.entities[t as usize];
-        let queue = &mut self.queues[c];
         entity.queued_at = now;
-        if entity.realtime && self.placement.realtime_first {
-            queue.realtime.push_back(t);
-        } else {
-            queue.fair.push(t);
-        }
-        if self.placement.order == Order::Fair {
-            // Virtual times are the queue's own: bring the task to this one's clock, at most half a slice
-            // behind, and not so far ahead as another queue's clock may have been.
-            let clock = queue.clock;
-            entity.vruntime =
-                entity.vruntime.clamp(clock.saturating_sub(SLICE_NS / 2), clock + MOST_AHEAD_NS);
-        }
+        self.placement.order.enqueue(&mut self.queues[c], entity, t);
     }
 
     /// Queues a task that is waited for by a busy CPU: it still belongs to the CPU where it was.
     pub(crate) fn enqueue_from_afar(&mut self, c: usize, t: u32, now: u64) {
         self.entities[t as usize].queued_at = now;
-        self.queues[c].fair.push(t);
+        self.queues[c].fair.push_back(t);
     }
 
     /// Puts a task that ran back on its queue.
     pub(crate) fn requeue(&mut self, c: usize, t: u32, now: u64) {
         let entity = &mut self.entities[t as usize];
         entity.queued_at = now;
-        if entity.realtime && self.placement.realtime_first {
-            self.queues[c].realtime.push_front(t);
-        } else {
-            self.queues[c].fair.push(t);
-        }
+        self.placement.order.requeue(&mut self.queues[c], entity, t);
     }
 
     /// Takes off its queue a task that has just been put back there.
     pub(crate) fn dequeue_last(&mut self, c: usize, t: u32) -> Option<u32> {
         let queue = &mut self.queues[c];
-        if self.entities[t as usize].realtime { queue.realtime.pop_front() } else { queue.fair.pop() }
+        if self.entities[t as usize].realtime { queue.realtime.pop_front() } else { queue.fair.pop_back() }
     }
 
     /// Takes some waiting task off a queue.
     pub(crate) fn dequeue_any(&mut self, c: usize) -> Option<u32> {
         let queue = &mut self.queues[c];
-        let t = queue.realtime.pop_front().or_else(|| queue.fair.pop())?;
+        let t = queue.realtime.pop_front().or_else(|| queue.fair.pop_back())?;
         if queue.is_empty() {
             self.uncrowd(c);
         }
@@ -448,49 +471,19 @@ impl<'a> Scheduler<'a> {
     #[inline(always)]
     pub(crate) fn charge(&mut self, c: usize, t: u32, now: u64) {
         let ran = now - std::mem::replace(&mut self.queues[c].charged_at, now);
-        if self.placement.order == Order::Fair {
-            self.charge_fairly(c, t, ran, now);
-        }
+        self.placement.order.charge(self, c, t, ran, now);
     }
 
-    fn charge_fairly(&mut self, c: usize, t: u32, ran: u64, now: u64) {
-        self.queues[c].busy_ns += ran;
-        let entity = &mut self.entities[t as usize];
-        entity.charge(ran, now);
-        let mut least = entity.vruntime;
-        let queue = &self.queues[c];
-        if !queue.fair.is_empty() {
-            let waiting = queue.fair.iter().map(|&t| self.entity(t).vruntime).min();
-            least = least.min(waiting.unwrap_or(least));
-        }
-        let queue = &mut self.queues[c];
-        queue.clock = queue.clock.max(least);
+    /// What becomes of task `t`, which has been queued on a CPU where `running` runs.
+    pub(crate) fn contest(&mut self, c: usize, t: u32, running: u32, now: u64) -> Contest {
+        self.placement.order.contest(self, c, t, running, now)
     }
 
-    /// Whether a task that has been queued preempts the running one.
-    pub(crate) fn preempts(&self, t: u32, running: u32) -> bool {
-        let (new, old) = (self.entity(t), self.entity(running));
-        if self.placement.order == Order::Recorded {
-            new.order < old.order
-        } else if new.realtime || old.realtime {
-            new.realtime && !old.realtime
-        } else {
-            new.vruntime + WAKE_GRANULARITY_NS < old.vruntime
-        }
-    }
-
-    /// Others wait while `t` runs on a CPU: when its slice ends, which was to end at `slice_end`.
-    pub(crate) fn share(&mut self, c: usize, t: u32, now: u64, slice_end: u64) -> u64 {
+    /// Others wait while `t` runs on a CPU: when its slice ends, which was to end at `slice_end`; none where nobody shares.
+    pub(crate) fn share(&mut self, c: usize, t: u32, now: u64, slice_end: u64) -> Option<u64> {
+        let end = self.placement.order.slice_end(&self.queues[c], self.entity(t), now, slice_end)?;
         self.crowded.insert(c);
-        if !self.placement.slices {
-            slice_end
-        } else if !self.queues[c].realtime.is_empty() && !self.entity(t).realtime {
-            now
-        } else if slice_end == NEVER {
-            now + SLICE_NS
-        } else {
-            slice_end
-        }
+        Some(end)
     }
 
     /// Takes the next task off a queue.
@@ -500,7 +493,7 @@ impl<'a> Scheduler<'a> {
         if queue.len() > 1 {
             return self.pick_among(c);
         }
-        let t = queue.fair.pop().or_else(|| queue.realtime.pop_front())?;
+        let t = queue.fair.pop_back().or_else(|| queue.realtime.pop_front())?;
         self.uncrowd(c);
         Some(t)
     }
@@ -512,16 +505,9 @@ impl<'a> Scheduler<'a> {
         if !queue.realtime.is_empty() {
             return self.queues[c].realtime.pop_front();
         }
-        let first = |key: &dyn Fn(&Entity) -> u64| {
-            let all = queue.fair.iter().enumerate();
-            all.min_by_key(|&(i, &t)| (key(self.entity(t)), i)).map_or(0, |(i, _)| i)
-        };
-        let at = match self.placement.order {
-            Order::Arrival => 0,
-            Order::Recorded => first(&|e| e.order),
-            Order::Fair => first(&|e| e.vruntime),
-        };
-        Some(self.queues[c].fair.remove(at))
+        let at = self.placement.order.next(self, queue);
+        let fair = &mut self.queues[c].fair;
+        if at == 0 { fair.pop_front() } else { fair.remove(at) }
     }
 
     /// Nobody waits on a CPU any more.
@@ -554,8 +540,6 @@ impl<'a> Scheduler<'a> {
     /// sleep: that is with the queue it left.
     #[inline]
     pub(crate) fn wakes_elsewhere(&mut self, t: u32, to: usize) {
-        if self.placement.order == Order::Fair {
-            self.carry_over(t, self.cpu_of(t), to);
-        }
+        self.placement.order.wakes_elsewhere(self, t, to);
     }
 }

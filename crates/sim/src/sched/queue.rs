@@ -69,7 +69,7 @@ fn inverse_weight(nice: i8) -> u32 {
 #[derive(Default)]
 #[repr(align(64))]
 pub(super) struct Queue {
-    pub(super) fair: Vec<u32>,
+    pub(super) fair: VecDeque<u32>,
     pub(super) realtime: Realtime,
     /// The queue's clock: virtual time of the task that is furthest behind, never goes back.
     pub(super) clock: u64,

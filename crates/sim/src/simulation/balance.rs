@@ -4,7 +4,7 @@ use super::Simulation;
 use crate::calendar::NEVER;
 use crate::clock::Source;
 use crate::cpu::Phase;
-use crate::sched::Stolen;
+use crate::sched::{Pulled, Stolen};
 
 /// How much stronger an idle core must be for a task to move there.
 const WEAKER: f64 = 1.05;
@@ -12,21 +12,19 @@ const WEAKER: f64 = 1.05;
 const MOST_SERVED: usize = 64;
 
 impl Simulation<'_> {
-    /// A task that waits on another CPU, for one that would otherwise idle.
+    /// A task that waits elsewhere, for a CPU that would otherwise idle.
     pub(super) fn pull(&mut self, c: usize) -> Option<u32> {
-        if self.sched.placement().one_queue {
-            // The first CPU keeps the queue. That it asks itself, and in vain, is cheaper than a branch nobody can foresee.
-            return self.sched.pick(0);
-        }
         let cpus = &self.cpus;
-        let stolen = self.sched.steal_for_idle(c, self.clock.now(), |v| cpus[v].runner())?;
-        Some(self.bring(c, stolen))
+        match self.sched.pull(c, self.clock.now(), |v| cpus[v].runner())? {
+            Pulled::OwnQueue(t) => Some(t),
+            Pulled::Stolen(stolen) => Some(self.bring(c, stolen)),
+        }
     }
 
-    /// A task for CPU `c` that has waited elsewhere for at least `least_ns`.
-    fn steal(&mut self, c: usize, least_ns: u64) -> Option<u32> {
+    /// A task for CPU `c` that has waited elsewhere for long enough.
+    fn steal(&mut self, c: usize) -> Option<u32> {
         let cpus = &self.cpus;
-        let stolen = self.sched.steal(c, self.clock.now(), least_ns, |v| cpus[v].runner())?;
+        let stolen = self.sched.steal(c, self.clock.now(), |v| cpus[v].runner())?;
         Some(self.bring(c, stolen))
     }
 
@@ -43,32 +41,27 @@ impl Simulation<'_> {
     /// Idle CPUs take tasks that wait; long queues shed to short ones.
     pub(super) fn balance(&mut self) {
         self.clock.set(Source::Balance, NEVER);
-        let placement = self.sched.placement();
         let misfits = self.sched.pulls_misfits() && self.governor.follows_tasks();
         if misfits {
             self.look_at_loads();
         }
         if !self.sched.holds_balance() {
-            self.serve_idle(placement.balance_delay_ns);
-            if placement.evens_out && self.sched.none_idles() {
-                self.even_out();
-            }
+            self.serve_idle();
+            self.even_out();
         }
-        if placement.unshares {
-            self.unshare();
-        }
+        self.unshare();
         if self.sched.is_crowded() || self.sched.has_shared() || (misfits && self.may_outgrow()) {
             self.arm_balance();
         }
     }
 
     /// Idle CPUs take tasks that have waited for long enough.
-    fn serve_idle(&mut self, least_ns: u64) {
+    fn serve_idle(&mut self) {
         for c in self.sched.idle_cpus(MOST_SERVED) {
             if self.cpus[c].phase != Phase::Idle {
                 continue;
             }
-            match self.steal(c, least_ns) {
+            match self.steal(c) {
                 Some(t) => self.enqueue(c, t, true),
                 None => break,
             }
@@ -95,10 +88,10 @@ impl Simulation<'_> {
 
     /// Running tasks that share a core, or run on a weaker kind, move to cores that idle.
     fn unshare(&mut self) {
-        let shared = self.hardware.shared_cores() > 0 && self.sched.best_idle_core().is_some();
+        let shared = self.hardware.shared_cores() > 0 && self.sched.best_better_core().is_some();
         let apart = self.sched.pulls_apart(self.clock.now(), shared);
         for _ in 0..self.hardware.machine().cores.len() {
-            let Some(target) = self.sched.best_idle_core() else { return };
+            let Some(target) = self.sched.best_better_core() else { return };
             let Some(victim) = self.worse_placed(target, apart) else { return };
             let Some(t) = self.stop_running(victim) else { return };
             self.move_over(t, victim, target);
@@ -125,20 +118,18 @@ impl Simulation<'_> {
     /// Sees to it that somebody looks whether tasks could be better placed, now that a CPU idles, if its core does.
     #[inline]
     pub(super) fn arm_unshare(&mut self, c: usize) {
-        if self.sched.placement().unshares
-            && (self.hardware.shared_cores() > 0 || self.hardware.machine().kinds.len() > 1)
-            && self.sched.idle_cores().contains(c)
+        if (self.hardware.shared_cores() > 0 || self.hardware.machine().kinds.len() > 1)
+            && self.sched.is_better_core(c)
         {
             self.arm_balance();
         }
     }
 
-    /// Moves one task from the longest queue to the shortest when that makes them more alike.
+    /// Moves one task from the longest queue to the shortest when that makes them more alike and no CPU idles.
     fn even_out(&mut self) {
         let shortest = self.sched.uneven(|c| self.cpus[c].phase == Phase::Task);
-        let least_ns = self.sched.placement().balance_delay_ns;
         if let Some(c) = shortest
-            && let Some(t) = self.steal(c, least_ns)
+            && let Some(t) = self.steal(c)
         {
             self.enqueue(c, t, true);
         }

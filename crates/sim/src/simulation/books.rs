@@ -2,6 +2,7 @@
 
 use super::Simulation;
 use crate::clock::Source;
+use crate::hardware::CpuReading;
 use crate::outcome::Outcome;
 use crate::record::Reading;
 
@@ -35,11 +36,11 @@ impl Simulation<'_> {
         let now = self.clock.now();
         self.hardware.settle(now);
         let read = |c: usize| {
-            let (awake, idle, khz_ns) = self.hardware.reading(c);
+            let CpuReading { awake_ns, idle_ns, khz_ns } = self.hardware.reading(c);
             Reading {
-                awake_ns: awake as f64,
-                idle_ns: idle.iter().sum::<u64>() as f64,
-                depth_ns: idle.iter().enumerate().map(|(d, &n)| d as f64 * n as f64).sum(),
+                awake_ns: awake_ns as f64,
+                idle_ns: idle_ns.iter().sum::<u64>() as f64,
+                depth_ns: idle_ns.iter().enumerate().map(|(d, &n)| d as f64 * n as f64).sum(),
                 khz_ns,
             }
         };

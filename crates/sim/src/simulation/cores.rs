@@ -25,11 +25,11 @@ impl Simulation<'_> {
             keeper.look_at(c, now, self.idle_totals(c), self.runnable(c));
         }
         let kept = keeper.observe(now, self.record.wakeups);
-        let (period, cost, first) = keeper.next_look();
+        let next = keeper.next_look();
         self.keeper = Some(keeper);
         self.keep(kept);
-        self.clock.set(Source::Cores, now + period);
-        self.interrupt(first, cost);
+        self.clock.set(Source::Cores, now + next.in_ns);
+        self.interrupt(next.cpu, next.cost_ns);
     }
 
     /// Keeps the first so many CPUs.

@@ -6,6 +6,7 @@ use crate::calendar::NEVER;
 use crate::clock::Source;
 use crate::cpu::Phase;
 use crate::govern::idle::Cause;
+use crate::sched::Contest;
 use crate::tasks::RunState;
 
 /// Period of the balance while tasks wait and CPUs idle: one tick of a 250 Hz kernel.
@@ -27,16 +28,24 @@ impl Simulation<'_> {
 
     /// A task waits behind a running one: it preempts that, or the running one gets a slice.
     pub(super) fn waits_behind(&mut self, c: usize, t: u32) {
-        if self.sched.placement().one_queue {
-            return;
+        let contest = self.sched.contest(c, t, self.cpus[c].current, self.clock.now());
+        if contest != Contest::WaitsInLine {
+            self.gives_way(c, contest);
         }
-        self.charge_current(c);
-        if self.sched.preempts(t, self.cpus[c].current) {
-            self.bank(c);
-            self.requeue_current(c);
-            self.dispatch(c);
-        } else {
-            self.share(c);
+    }
+
+    /// The running task gives way to one that was queued, now or at the end of a slice.
+    // Out of line: what only waits in line needs none of its registers.
+    #[inline(never)]
+    fn gives_way(&mut self, c: usize, contest: Contest) {
+        match contest {
+            Contest::Preempts => {
+                self.bank(c);
+                self.requeue_current(c);
+                self.dispatch(c);
+            }
+            Contest::Shares => self.share(c),
+            Contest::WaitsInLine => {}
         }
         self.arm(c);
     }
@@ -44,16 +53,18 @@ impl Simulation<'_> {
     /// While others wait, a running task has a slice, and somebody looks for a better place for them.
     #[inline(always)]
     fn share(&mut self, c: usize) {
-        if !self.sched.nobody_waits(c) && !self.sched.placement().one_queue {
-            let s = &mut self.cpus[c];
-            s.slice_end = self.sched.share(c, s.current, self.clock.now(), s.slice_end);
+        let s = &mut self.cpus[c];
+        if !self.sched.nobody_waits(c)
+            && let Some(end) = self.sched.share(c, s.current, self.clock.now(), s.slice_end)
+        {
+            s.slice_end = end;
             self.arm_balance();
         }
     }
 
     /// Sees to it that somebody looks again while tasks wait.
     pub(super) fn arm_balance(&mut self) {
-        if !self.sched.placement().one_queue && self.clock.at(Source::Balance) == NEVER {
+        if self.clock.at(Source::Balance) == NEVER {
             self.clock.set(Source::Balance, self.clock.now() + BALANCE_NS);
         }
     }
@@ -119,8 +130,7 @@ impl Simulation<'_> {
         if std::mem::take(&mut self.cpus[c].in_idle_loop) {
             self.sched.wakes(c, now);
         }
-        // One that has been put off comes from where it was; one queue for all is nobody's.
-        let arrives = self.sched.placement().follows_recording && self.sched.cpu_of(t) != c;
+        let arrives = self.sched.arrives(t, c);
         if arrives {
             self.migrate(t, c);
         }
@@ -189,31 +199,40 @@ impl Simulation<'_> {
         }
         self.tell_stops(c, t);
         if self.governor.follows_tasks() {
-            self.leave_off(c, t);
+            self.leave_off(t);
         }
         let s = &mut self.cpus[c];
         s.current = NONE;
         s.slice_end = NEVER;
         self.note_run(c, false);
         self.tasks.check_done(self.clock.now());
-        if self.governor.is_told() {
-            self.hook(c);
-            if self.tasks.state(t) == RunState::Ended {
-                self.governor.task_moved(c);
-            }
+        self.hook(c);
+        if self.tasks.state(t) == RunState::Ended {
+            self.leave_for_good(c, t);
         }
         self.dispatch(c);
     }
 
     /// What a task that runs no further leaves to its CPU's load.
     #[inline(never)]
-    fn leave_off(&mut self, c: usize, t: u32) {
+    fn leave_off(&mut self, t: u32) {
         let load = self.sched.load(t);
         match self.tasks.state(t) {
             // Whoever only lets another go first has not slept: nothing new is expected of it.
-            RunState::Runnable => {}
-            RunState::Ended => self.governor.load_moved(c, -(load.util() as i32)),
+            RunState::Runnable | RunState::Ended => {}
             _ => load.sleep(),
+        }
+    }
+
+    /// A task that has ended takes its load along once it is off its CPU (`remove_entity_load_avg()`): the governor, which was
+    /// asked when it was dequeued, still saw it.
+    fn leave_for_good(&mut self, c: usize, t: u32) {
+        self.sched.ends(t, c);
+        self.governor.task_moved(c);
+        if self.governor.follows_tasks() {
+            self.governor.load_moved(c, -(self.sched.load(t).util() as i32));
+            // At once: what goes now has not faded with what stays.
+            self.tell_load(c);
         }
     }
 

@@ -5,11 +5,19 @@ use crate::calendar::NEVER;
 use crate::cpu::Phase;
 use crate::govern::idle::Cause;
 use crate::hardware::ThreadState;
-use crate::setup::Interrupt;
+use crate::tasks::Interrupt;
 
 impl Simulation<'_> {
     /// A CPU has nothing to do: it enters the C-state that its policy chooses.
     pub(super) fn enter_idle(&mut self, c: usize) {
+        self.choose_state(c);
+        self.sched.idles(c, self.clock.now());
+        self.arm_unshare(c);
+        self.arm(c);
+    }
+
+    /// An idle CPU's policy is asked, for the first time or after a poll that brought nothing.
+    fn choose_state(&mut self, c: usize) {
         let (now, next_tick) = (self.clock.now(), self.clock.tick());
         self.note_tick(c, next_tick);
         let s = &mut self.cpus[c];
@@ -22,9 +30,6 @@ impl Simulation<'_> {
             self.set_thread(c, ThreadState::Idle(entered.state));
         }
         self.tell_enters(c, entered.state);
-        self.sched.idles(c, now);
-        self.arm_unshare(c);
-        self.arm(c);
     }
 
     /// Tells the idle policy's keeper what the last tick found, where that was since the CPU's last tasks began: Linux's load of a
@@ -142,6 +147,13 @@ impl Simulation<'_> {
     /// The periodic tick of a CPU.
     pub(super) fn tick(&mut self, c: usize) {
         let idle = self.cpus[c].phase == Phase::Idle;
+        if idle && self.idlers.has_polled(c, self.cpus[c].kind, self.clock.now()) {
+            self.tell_leaves(c);
+            self.tell_is_awake(c);
+            self.choose_state(c);
+            self.arm(c);
+            return;
+        }
         self.cpus[c].tick_at = NEVER;
         self.observe_tick(c);
         if idle && self.cpus[c].phase == Phase::Idle {

@@ -64,10 +64,8 @@ impl<'a> Simulation<'a> {
 
     /// Chooses a CPU for a runnable task and queues it there. `from` is where the wake-up happens.
     pub(super) fn place(&mut self, t: u32, from: usize) {
-        let was = self.sched.hint(t);
-        if self.sched.placement().reads_recording {
-            self.take_hint(t);
-        }
+        let tasks = &mut self.tasks;
+        let was = self.sched.note_recorded_run(t, || tasks.take_hint(t));
         let fresh = self.tasks.arrives(t);
         let waker = self.sched.take_waker();
         let by = WokenBy { from, current: self.cpus[from].current, waker };
@@ -105,7 +103,7 @@ impl<'a> Simulation<'a> {
     fn charge_wakeup(&mut self, t: u32, waker: u32, from: usize, target: usize) {
         let machine = self.hardware.machine();
         let apart = &machine.apart;
-        if !self.sched.placement().charges_distance || target == from || apart.lines <= 0.0 {
+        if target == from || apart.lines <= 0.0 {
             return;
         }
         let interrupt = |busy: bool| if busy { apart.ipi_ns } else { 0 };
@@ -115,7 +113,7 @@ impl<'a> Simulation<'a> {
             (Some(a), Some(b)) => apart.read_ns(machine.distance(a, b)),
             _ => 0,
         };
-        self.tasks.charge(t, cost.saturating_sub(recorded));
+        self.tasks.charge(t, self.sched.distance_ns(cost, recorded));
     }
 
     /// The first placement of a task; false where another domain's CPU queues it.
@@ -182,14 +180,15 @@ impl<'a> Simulation<'a> {
             self.governor.load_moved(last, -util);
             self.governor.load_moved(target, util);
         }
-        if self.sched.placement().charges_distance && t != self.governor.daemon() {
+        if t != self.governor.daemon() {
             let machine = self.hardware.machine();
             let cost = |d: Distance| machine.apart.refill_ns(machine.migration_ns, d);
             let recorded = match (was, self.sched.hint(t)) {
                 (Some(a), Some(b)) if a != b => cost(machine.distance(a, b)),
                 _ => 0,
             };
-            self.tasks.charge(t, cost(machine.distance(last, target)).saturating_sub(recorded));
+            let cost = cost(machine.distance(last, target));
+            self.tasks.charge(t, self.sched.distance_ns(cost, recorded));
         }
     }
 

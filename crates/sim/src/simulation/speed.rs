@@ -6,8 +6,8 @@ use crate::calendar::NEVER;
 use crate::clock::Source;
 use crate::cpu::Phase;
 use crate::govern::speed::{CpuReading, Hook};
-use crate::hardware::{HEAT_NS, ThreadState, Transition};
-use wattwise_policy::Scope;
+use crate::hardware::{ClockTransition, HEAT_NS, ThreadState};
+use wattwise_policy::SampleScope;
 
 impl Simulation<'_> {
     fn domain_count(&self) -> usize {
@@ -47,17 +47,22 @@ impl Simulation<'_> {
         match self.governor.hook(c, domain, now, here) {
             Hook::Passes => return,
             Hook::Tells { asks } => {
-                self.observe(Scope::Cpu(c as u16), asks);
+                self.observe(SampleScope::Cpu(c as u16), asks);
                 if !asks {
                     return;
                 }
             }
             Hook::AsksForDomain { interval_ns } => {
-                self.observe(Scope::Domain(domain), true);
+                self.observe(SampleScope::Domain(domain), true);
                 self.governor.rests(domain, now, interval_ns);
             }
         }
         self.charge_decision(c);
+    }
+
+    /// Brings what the policy knows of a CPU's load up to date, without asking it.
+    pub(super) fn tell_load(&mut self, c: usize) {
+        self.observe(SampleScope::Cpu(c as u16), false);
     }
 
     /// A decision made on a CPU takes its time.
@@ -71,7 +76,7 @@ impl Simulation<'_> {
     /// The tick of a CPU, as the policy sees it.
     pub(super) fn observe_tick(&mut self, c: usize) {
         if self.governor.ticks() {
-            self.observe(Scope::Cpu(c as u16), true);
+            self.observe(SampleScope::Cpu(c as u16), true);
             self.charge_decision(c);
         } else if self.cpus[c].phase != Phase::Idle {
             self.hook(c);
@@ -83,13 +88,13 @@ impl Simulation<'_> {
         let now = self.clock.now();
         let period_ns = self.hardware.machine().tick.period_ns;
         if self.governor.missed_ticks(c, now, self.idle_totals(c), period_ns) {
-            self.observe(Scope::Cpu(c as u16), true);
+            self.observe(SampleScope::Cpu(c as u16), true);
         }
     }
 
     /// The policy's kernel timer: an interrupt on the first CPU, and a decision.
     pub(super) fn policy_timer(&mut self) {
-        self.observe(Scope::All, true);
+        self.observe(SampleScope::All, true);
         let Some(again) = self.governor.timer_again_ns() else { return };
         self.clock.set(Source::Policy, self.clock.now() + again);
         self.interrupt(0, self.governor.cost_ns());
@@ -97,7 +102,7 @@ impl Simulation<'_> {
 
     /// The decision of a user-space policy; returns how long it sleeps.
     pub(super) fn poll_governor(&mut self) -> u64 {
-        self.observe(Scope::All, true);
+        self.observe(SampleScope::All, true);
         self.governor.daemon_again_ns()
     }
 
@@ -129,17 +134,17 @@ impl Simulation<'_> {
     }
 
     /// Asks the policy, and passes on what it wants.
-    fn observe(&mut self, scope: Scope, asks: bool) {
+    fn observe(&mut self, scope: SampleScope, asks: bool) {
         let one = match scope {
-            Scope::All => {
+            SampleScope::All => {
                 (0..self.cpus.len()).for_each(|c| self.look_at(c));
                 None
             }
-            Scope::Cpu(c) => {
+            SampleScope::Cpu(c) => {
                 self.look_at(usize::from(c));
                 Some(self.cpus[usize::from(c)].domain)
             }
-            Scope::Domain(d) => {
+            SampleScope::Domain(d) => {
                 for &core in &self.hardware.machine().domains[usize::from(d)].cores {
                     self.hardware.threads_of(usize::from(core)).for_each(|c| self.look_at(c));
                 }
@@ -175,15 +180,15 @@ impl Simulation<'_> {
     }
 
     /// What a change of speed does to the CPUs of its domain.
-    fn carry_out(&mut self, d: usize, transition: Transition) {
+    fn carry_out(&mut self, d: usize, transition: ClockTransition) {
         match transition {
-            Transition::Rests => {}
-            Transition::Due(at) => self.clock.set(Source::Domain(d), at),
-            Transition::Stalls(until) => {
+            ClockTransition::Rests => {}
+            ClockTransition::Due(at) => self.clock.set(Source::Domain(d), at),
+            ClockTransition::Stalls(until) => {
                 self.clock.set(Source::Domain(d), until);
                 self.for_running_of(d, |sim, c| sim.set_thread(c, ThreadState::Stall));
             }
-            Transition::Granted { stood_still, next } => {
+            ClockTransition::Granted { stood_still, next } => {
                 self.retime_changed();
                 if stood_still {
                     self.for_running_of(d, Self::begin_run);

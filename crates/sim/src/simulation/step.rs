@@ -6,7 +6,7 @@ use crate::calendar::NEVER;
 use crate::clock::Source;
 use crate::cpu::Phase;
 use crate::record::Waker;
-use crate::tasks::{Due, Resumed, Step, Steps};
+use crate::tasks::{Due, Resumed, Steps, TaskStep};
 use wattwise_model::workload::Script;
 
 /// What a step came to.
@@ -38,7 +38,7 @@ impl<'a> Simulation<'a> {
         self.take_hint(t);
         match self.tasks.begin_waiting(t, forked) {
             None => return false,
-            Some(Step::Sleeps(at)) => {
+            Some(TaskStep::Sleeps(at)) => {
                 if let Some(hint) = self.sched.hint(t) {
                     self.sched.set_cpu(t, hint);
                 }
@@ -83,35 +83,35 @@ impl<'a> Simulation<'a> {
 
     /// What a task's step on CPU `c` leads to.
     #[inline(always)]
-    fn follow_step(&mut self, t: u32, c: usize, step: Step) -> Taken {
+    fn follow_step(&mut self, t: u32, c: usize, step: TaskStep) -> Taken {
         match step {
-            Step::Works => {
+            TaskStep::Works => {
                 self.tell_works(t);
                 return Taken::Works;
             }
-            Step::Nothing => return Taken::Nothing,
-            Step::Waits => {}
-            Step::Sleeps(at) => {
+            TaskStep::Nothing => return Taken::Nothing,
+            TaskStep::Waits => {}
+            TaskStep::Sleeps(at) => {
                 self.sched.set_cpu(t, c);
                 self.sleep_on(c, t, at);
             }
-            Step::WaitsForDevice => {
+            TaskStep::WaitsForDevice => {
                 self.idlers.io_begins(c);
                 self.arm_devices();
             }
-            Step::Ends => {
+            TaskStep::Ends => {
                 let parent = self.tasks.parent(t).map(|p| self.sched.cpu_of(p));
                 self.idlers.task_ended(self.clock.tick(), c, parent);
             }
-            Step::Wakes(other) => {
+            TaskStep::Wakes(other) => {
                 if self.tasks.wake(other, t, self.clock.now()) {
                     self.sched.wakes_another(t);
                     self.make_runnable(other, c, Waker::Task(t));
                 }
                 return Taken::Nothing;
             }
-            Step::IsOn { cpu, at_ns } => return self.is_on(t, c, (cpu, at_ns)),
-            Step::HandsTo(next) => {
+            TaskStep::IsOn { cpu, at_ns } => return self.is_on(t, c, (cpu, at_ns)),
+            TaskStep::HandsTo(next) => {
                 self.sched.wakes_another(t);
                 self.make_runnable(next, c, Waker::Task(t));
                 return Taken::Nothing;

@@ -1,5 +1,5 @@
 //! The tasks own where each is in its program, the workload's locks and job counters, and what waits for a device or
-//! comes from outside. They answer what a task's next step is ([`Step`]), whether a wake-up makes one runnable, and who is due.
+//! comes from outside. They answer what a task's next step is ([`TaskStep`]), whether a wake-up makes one runnable, and who is due.
 //!
 //! | file | holds |
 //! |---|---|
@@ -12,32 +12,32 @@ mod locks;
 pub(crate) mod timers;
 pub(crate) mod work;
 
+use crate::NONE;
 use crate::calendar::NEVER;
-use crate::{Interrupt, NONE};
 use locks::LockState;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use wattwise_model::workload::pattern::{Pattern, PatternCursor};
 use wattwise_model::workload::{Op, Program, Script, ScriptPosition, TaskId, Workload};
-use work::{Work, WorkOutcome};
+use work::{WorkOutcome, WorkProgress};
 
 /// Where a task is in its program.
 enum Cursor<'a> {
-    Recorded(Replay<'a>),
+    Recorded(ReplayCursor<'a>),
     Pattern(PatternCursor),
     /// The speed policy's own process: sleep, decide, and so on.
     Daemon,
 }
 
 /// A place in a recorded program, and by how much its times are later than recorded.
-struct Replay<'a> {
+struct ReplayCursor<'a> {
     script: &'a Script,
     at: ScriptPosition,
     /// Whole spans gone through before, and the phase of this replay, in ns.
     offset: u64,
 }
 
-impl Replay<'_> {
+impl ReplayCursor<'_> {
     #[inline(always)]
     fn step(&mut self, script: &Script) -> Option<Op> {
         Some(match script.step(&mut self.at)? {
@@ -124,7 +124,7 @@ pub(crate) struct Resumed<'a> {
 
 /// What a step came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum TaskStep {
     /// Work for the CPU.
     Works,
     /// Nothing that takes time.
@@ -175,11 +175,24 @@ pub(crate) struct Tasks<'a> {
     active: usize,
     done_at: Option<u64>,
     /// The foreground's progress, where somebody asks.
-    work: Option<Box<Work>>,
+    work: Option<Box<WorkProgress>>,
     /// Length of a recording, after which its background begins anew, in ns.
     span_ns: u64,
     /// By task, where somebody watches: its piece as its program has it, in cycles and ns of stall.
     pieces: Option<Box<[(u64, u64)]>>,
+}
+
+/// An interrupt from outside the workload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interrupt {
+    /// Time since the work's start, in ns.
+    pub at_ns: u64,
+    /// The CPU.
+    pub cpu: u16,
+    /// What it takes at the highest speed, in ns.
+    pub ns: u64,
+    /// A kernel thread bound to the CPU does it: to the scheduler an idle CPU is busy meanwhile.
+    pub thread: bool,
 }
 
 /// How the tasks' programs are to be carried out.
@@ -239,7 +252,7 @@ impl<'a> TaskState<'a> {
     #[inline(always)]
     fn steps(&self) -> Steps<'a> {
         match self.cursor {
-            Cursor::Recorded(Replay { script, .. }) => Steps::Recorded(script),
+            Cursor::Recorded(ReplayCursor { script, .. }) => Steps::Recorded(script),
             Cursor::Pattern(_) => Steps::Generated,
             Cursor::Daemon => Steps::Daemon,
         }
@@ -282,7 +295,7 @@ impl<'a> Tasks<'a> {
             let offset = if repeats { how.background_shift_ns } else { 0 };
             let (cursor, share) = match &task.program {
                 Program::Recorded(script) => {
-                    let replay = Replay { script, at: ScriptPosition::default(), offset };
+                    let replay = ReplayCursor { script, at: ScriptPosition::default(), offset };
                     (Cursor::Recorded(replay), how.share(t, khz).map(Box::new))
                 }
                 Program::Pattern(p) => (pattern(p), None),
@@ -300,7 +313,7 @@ impl<'a> Tasks<'a> {
             interrupts,
             active: workload.tasks.len(),
             done_at: None,
-            work: how.follow_work.then(|| Box::new(Work::new(workload))),
+            work: how.follow_work.then(|| Box::new(WorkProgress::new(workload))),
             span_ns: workload.span_ns,
             pieces: None,
         }
@@ -423,28 +436,28 @@ impl<'a> Tasks<'a> {
     }
 
     /// A task whose recorded program begins with a wait takes that step: it needs no CPU for it.
-    pub(crate) fn begin_waiting(&mut self, t: u32, forked: bool) -> Option<Step> {
+    pub(crate) fn begin_waiting(&mut self, t: u32, forked: bool) -> Option<TaskStep> {
         let replay = match &mut self.tasks[t as usize].cursor {
             Cursor::Recorded(replay) => replay,
             Cursor::Pattern(at) if forked => {
                 // Its first step is to wait, as the file format says.
                 at.next(0, &mut self.jobs);
                 self.wait(t, 0);
-                return Some(Step::Waits);
+                return Some(TaskStep::Waits);
             }
             _ => return None,
         };
         let before = replay.at;
         let step = match replay.step(replay.script)? {
-            Op::Block => Step::Waits,
-            Op::SleepUntil(at) => Step::Sleeps(at),
+            Op::Block => TaskStep::Waits,
+            Op::SleepUntil(at) => TaskStep::Sleeps(at),
             _ => {
                 replay.at = before;
                 return None;
             }
         };
         match step {
-            Step::Sleeps(at) => {
+            TaskStep::Sleeps(at) => {
                 self.task_mut(t).state = RunState::Sleeping;
                 if let Some(work) = &mut self.work {
                     work.sleeps(t, 0, at, true);
@@ -457,7 +470,7 @@ impl<'a> Tasks<'a> {
 
     /// Takes the next step of a task with a recorded program.
     #[inline(always)]
-    pub(crate) fn recorded_step(&mut self, t: u32, now: u64, script: &Script) -> Step {
+    pub(crate) fn recorded_step(&mut self, t: u32, now: u64, script: &Script) -> TaskStep {
         self.step(t, now, |task, _, _| match &mut task.cursor {
             Cursor::Recorded(replay) => replay.step(script),
             _ => None,
@@ -466,7 +479,7 @@ impl<'a> Tasks<'a> {
 
     /// Takes the next step of a task with a generated program.
     #[inline(always)]
-    pub(crate) fn generated_step(&mut self, t: u32, now: u64) -> Step {
+    pub(crate) fn generated_step(&mut self, t: u32, now: u64) -> TaskStep {
         self.step(t, now, |task, now, jobs| match &mut task.cursor {
             Cursor::Pattern(at) => at.next(now, jobs),
             _ => None,
@@ -480,7 +493,7 @@ impl<'a> Tasks<'a> {
         t: u32,
         now: u64,
         next: impl Fn(&mut TaskState<'a>, u64, &mut [u64]) -> Option<Op>,
-    ) -> Step {
+    ) -> TaskStep {
         let task = &mut self.tasks[t as usize];
         let Some(op) = next(task, now, &mut self.jobs) else { return self.program_is_over(t, now) };
         match op {
@@ -494,7 +507,7 @@ impl<'a> Tasks<'a> {
                     task.divide();
                 }
                 task.piece_cycles = task.left_cycles;
-                if task.has_work() { Step::Works } else { Step::Nothing }
+                if task.has_work() { TaskStep::Works } else { TaskStep::Nothing }
             }
             Op::SleepFor(ns) => {
                 let due = now.saturating_add(ns.max(1));
@@ -506,37 +519,37 @@ impl<'a> Tasks<'a> {
                     work.period(t, now, at);
                 }
                 self.tell_sleep(t, now, at, true);
-                if at <= now { Step::Nothing } else { self.sleep(t, at) }
+                if at <= now { TaskStep::Nothing } else { self.sleep(t, at) }
             }
             Op::Io(ns) => {
                 task.state = RunState::Device;
                 let due = now.saturating_add(ns.max(1));
                 self.devices.push(Reverse((due, t)));
                 self.tell_sleep(t, now, due, false);
-                Step::WaitsForDevice
+                TaskStep::WaitsForDevice
             }
             Op::Block if task.tokens > 0 => {
                 task.tokens -= 1;
                 if let Some(work) = &mut self.work {
                     work.passes(t, now);
                 }
-                Step::Nothing
+                TaskStep::Nothing
             }
             Op::Block => {
                 self.wait(t, now);
-                Step::Waits
+                TaskStep::Waits
             }
-            Op::Wake(TaskId(other)) => Step::Wakes(other),
-            Op::OnCpu { cpu, at_ns } => Step::IsOn { cpu: u32::from(cpu), at_ns },
+            Op::Wake(TaskId(other)) => TaskStep::Wakes(other),
+            Op::OnCpu { cpu, at_ns } => TaskStep::IsOn { cpu: u32::from(cpu), at_ns },
             Op::Lock(l) => {
                 task.wants = l;
-                if self.try_lock(t) { Step::Nothing } else { Step::Waits }
+                if self.try_lock(t) { TaskStep::Nothing } else { TaskStep::Waits }
             }
             Op::Unlock(l) => match self.locks[l as usize].give_back() {
-                None => Step::Nothing,
+                None => TaskStep::Nothing,
                 Some(next) => {
                     self.active += 1;
-                    Step::HandsTo(next)
+                    TaskStep::HandsTo(next)
                 }
             },
         }
@@ -544,9 +557,9 @@ impl<'a> Tasks<'a> {
 
     /// A task sleeps on a timer.
     #[inline(always)]
-    fn sleep(&mut self, t: u32, due: u64) -> Step {
+    fn sleep(&mut self, t: u32, due: u64) -> TaskStep {
         self.task_mut(t).state = RunState::Sleeping;
-        Step::Sleeps(due)
+        TaskStep::Sleeps(due)
     }
 
     #[inline(always)]
@@ -558,7 +571,7 @@ impl<'a> Tasks<'a> {
 
     /// A task has taken its program's last step.
     #[inline(never)]
-    fn program_is_over(&mut self, t: u32, now: u64) -> Step {
+    fn program_is_over(&mut self, t: u32, now: u64) -> TaskStep {
         let span_ns = self.span_ns.max(1);
         let task = self.task_mut(t);
         match &mut task.cursor {
@@ -572,7 +585,7 @@ impl<'a> Tasks<'a> {
                     work.repeats(t, now);
                 }
                 self.tell_sleep(t, now, due, true);
-                if due <= now { Step::Nothing } else { self.sleep(t, due) }
+                if due <= now { TaskStep::Nothing } else { self.sleep(t, due) }
             }
             _ => {
                 task.state = RunState::Ended;
@@ -580,7 +593,7 @@ impl<'a> Tasks<'a> {
                 if let Some(work) = &mut self.work {
                     work.ends(t, now);
                 }
-                Step::Ends
+                TaskStep::Ends
             }
         }
     }

@@ -80,14 +80,14 @@ type Name = EpisodeName;
 
 /// What a wake-up hands on.
 #[derive(Clone, Copy, Debug)]
-struct Cause {
+struct WorkCause {
     episode: Option<Name>,
     timer_ns: u64,
 }
 
 /// One task's part in it.
 #[derive(Clone, Debug, Default)]
-struct Part {
+struct TaskPart {
     foreground: bool,
     /// It goes through its program once more: what it does now has no episode.
     again: bool,
@@ -103,14 +103,14 @@ struct Part {
     /// Timer sleep on the chain that led here, in ns.
     timer_ns: u64,
     /// Causes of wake-ups that came before their block.
-    early: VecDeque<Cause>,
+    early: VecDeque<WorkCause>,
     /// Blocks that it has passed.
     blocks: usize,
 }
 
 /// The foreground's progress.
-pub(super) struct Work {
-    parts: Vec<Part>,
+pub(super) struct WorkProgress {
+    parts: Vec<TaskPart>,
     /// Foreground tasks that count towards the makespan and have not ended.
     unended: usize,
     /// Foreground tasks whose finite programs have not been carried out, and servers that have something to do.
@@ -127,9 +127,9 @@ fn finite(pattern: &Pattern) -> bool {
         || pattern.steps.iter().any(|s| matches!(s, Step::Take(_)))
 }
 
-impl Work {
+impl WorkProgress {
     /// Everything is still to be done.
-    pub(super) fn new(workload: &Workload) -> Work {
+    pub(super) fn new(workload: &Workload) -> WorkProgress {
         let part = |t: &wattwise_model::workload::Task| {
             let foreground = t.is_foreground();
             let finite = match &t.program {
@@ -137,16 +137,16 @@ impl Work {
                 Program::Pattern(p) => finite(p),
             };
             let server = foreground && !finite;
-            Part {
+            TaskPart {
                 foreground,
                 ends: foreground && t.ends,
                 finite: foreground && finite,
                 server,
                 serving: server,
-                ..Part::default()
+                ..TaskPart::default()
             }
         };
-        let parts: Vec<Part> = workload.tasks.iter().map(part).collect();
+        let parts: Vec<TaskPart> = workload.tasks.iter().map(part).collect();
         let unended = parts.iter().filter(|p| p.ends).count();
         let unfinished = parts.iter().filter(|p| p.finite || p.server).count();
         let outcome = WorkOutcome {
@@ -155,7 +155,7 @@ impl Work {
             episodes: vec![Vec::new(); parts.len()],
             ..WorkOutcome::default()
         };
-        Work { parts, unended, unfinished, labels: workload.episodes.clone(), outcome }
+        WorkProgress { parts, unended, unfinished, labels: workload.episodes.clone(), outcome }
     }
 
     pub(super) fn outcome(&self) -> WorkOutcome {
@@ -263,17 +263,17 @@ impl Work {
     }
 
     /// What `waker` hands on to `woken`: an episode spreads among tasks of one role.
-    fn cause(&self, waker: u32, woken: u32) -> Cause {
+    fn cause(&self, waker: u32, woken: u32) -> WorkCause {
         let role = |t: u32| self.parts.get(t as usize).map(|p| p.foreground);
         match self.parts.get(waker as usize) {
-            None => Cause { episode: None, timer_ns: 0 },
+            None => WorkCause { episode: None, timer_ns: 0 },
             Some(p) => {
-                Cause { episode: p.episode.filter(|_| role(waker) == role(woken)), timer_ns: p.timer_ns }
+                WorkCause { episode: p.episode.filter(|_| role(waker) == role(woken)), timer_ns: p.timer_ns }
             }
         }
     }
 
-    fn resumes(&mut self, t: u32, now: u64, cause: Cause) {
+    fn resumes(&mut self, t: u32, now: u64, cause: WorkCause) {
         let Some(part) = self.parts.get_mut(t as usize) else { return };
         part.timer_ns = cause.timer_ns;
         if part.server && !part.serving {

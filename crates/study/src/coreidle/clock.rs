@@ -16,16 +16,26 @@ pub(super) struct Waking {
     from_ns: u64,
     /// By CPU.
     idle: Vec<bool>,
-    /// By core: since when it is awake, wake-ups, time awake in ns.
-    cores: Vec<(u64, u64, u64)>,
+    /// By core.
+    cores: Vec<CoreWakes>,
+}
+
+/// A core's wake-ups so far.
+#[derive(Clone, Copy, Debug, Default)]
+struct CoreWakes {
+    /// Since when it is awake, in ns.
+    since: u64,
+    wakes: u64,
+    /// Time awake, in ns.
+    awake: u64,
 }
 
 /// Who watches; it looks from `from_ns` on.
-pub(super) struct Watch(pub(super) Rc<RefCell<Waking>>);
+pub(super) struct ClockWatch(pub(super) Rc<RefCell<Waking>>);
 
 impl Waking {
     pub(super) fn new(cpus: usize, from_ns: u64) -> Waking {
-        Waking { from_ns, idle: vec![false; cpus], cores: vec![(0, 0, 0); cpus / 2] }
+        Waking { from_ns, idle: vec![false; cpus], cores: vec![CoreWakes::default(); cpus / 2] }
     }
 
     fn asleep(&self, core: usize) -> bool {
@@ -34,7 +44,7 @@ impl Waking {
 
     /// Mean clock of a core in GHz whose highest is `highest_ghz` and whose clock is up `ramp_ns` after a wake-up; `to_ns`: the end.
     pub(super) fn ghz(&self, core: usize, (highest_ghz, ramp_ns): (f64, f64), to_ns: u64) -> f64 {
-        let (since, wakes, mut awake) = self.cores[core];
+        let CoreWakes { since, wakes, mut awake } = self.cores[core];
         if !self.asleep(core) {
             awake += to_ns - since.max(self.from_ns);
         }
@@ -43,7 +53,7 @@ impl Waking {
     }
 }
 
-impl Watcher for Watch {
+impl Watcher for ClockWatch {
     fn event(&mut self, at_ns: u64, event: &Event) {
         let w = &mut *self.0.borrow_mut();
         match *event {
@@ -51,14 +61,14 @@ impl Watcher for Watch {
                 let core = usize::from(cpu) / 2;
                 w.idle[usize::from(cpu)] = true;
                 if w.asleep(core) && at_ns > w.from_ns {
-                    w.cores[core].2 += at_ns - w.cores[core].0.max(w.from_ns);
+                    w.cores[core].awake += at_ns - w.cores[core].since.max(w.from_ns);
                 }
             }
             Event::IsAwake { cpu } => {
                 let core = usize::from(cpu) / 2;
                 if w.asleep(core) {
-                    w.cores[core].0 = at_ns;
-                    w.cores[core].1 += u64::from(at_ns >= w.from_ns);
+                    w.cores[core].since = at_ns;
+                    w.cores[core].wakes += u64::from(at_ns >= w.from_ns);
                 }
                 w.idle[usize::from(cpu)] = false;
             }
@@ -75,7 +85,7 @@ mod tests {
     #[test]
     fn a_core_that_wakes_for_a_short_time_is_slow_for_a_share_of_it() {
         let shared = Rc::new(RefCell::new(Waking::new(2, 0)));
-        let mut watch = Watch(Rc::clone(&shared));
+        let mut watch = ClockWatch(Rc::clone(&shared));
         for cpu in [0, 1] {
             watch.event(0, &Event::Enters { cpu, state: 0 });
         }

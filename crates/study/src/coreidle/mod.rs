@@ -16,8 +16,8 @@
 mod clock;
 mod ours;
 
-use crate::{Basis, Bench, Figure, Study, StudyError, figure_table, number, open, rows, table};
-use clock::{Waking, Watch};
+use crate::{Basis, Figure, Study, StudyBench, StudyError, figure_table, number, open, rows, table};
+use clock::{ClockWatch, Waking};
 use std::cell::RefCell;
 use std::rc::Rc;
 use wattwise_figure::mean_sd;
@@ -176,7 +176,7 @@ fn tbench(n: &Numbers, seed: u64) -> Workload {
 }
 
 /// What was seen of one load under one scheduler.
-struct Seen {
+struct CoreidleSeen {
     /// Share of time of each CPU in each of [`STATES`].
     shares: Vec<Vec<f64>>,
     /// Mean clock of each CPU while it is awake, in GHz.
@@ -187,7 +187,7 @@ struct Seen {
     worst_ms: f64,
 }
 
-impl Seen {
+impl CoreidleSeen {
     /// By the study's formula.
     fn formula_w(&self) -> f64 {
         package_watts(&self.shares, &STATE_W)
@@ -196,7 +196,7 @@ impl Seen {
 
 /// turbostat's view: C0 is a thread's and counts while its clock runs, deeper states are the core's, and C1 is what is
 /// left: entering and leaving states too.
-fn shares(bench: &Bench, from: &Outcome, to: &Outcome) -> Vec<Vec<f64>> {
+fn shares(bench: &StudyBench, from: &Outcome, to: &Outcome) -> Vec<Vec<f64>> {
     let span = (to.elapsed_ns - from.elapsed_ns) as f64;
     let states = &bench.machine.kinds[0].idle;
     let row = |(c, cpu): (usize, &wattwise_model::machine::Cpu)| {
@@ -237,11 +237,16 @@ fn housekeeping(cpus: usize, every_ns: u64) -> Vec<Interrupt> {
     all
 }
 
-fn see(bench: &Bench, n: &Numbers, workload: &Workload, policy: &str) -> Result<Seen, StudyError> {
+fn see(
+    bench: &StudyBench,
+    n: &Numbers,
+    workload: &Workload,
+    policy: &str,
+) -> Result<CoreidleSeen, StudyError> {
     let housekeeping = housekeeping(bench.machine.cpus.len(), n.other_ns);
     let waking = Rc::new(RefCell::new(Waking::new(bench.machine.cpus.len(), SETTLE_NS)));
     let mut sim = bench.simulation(workload, policy, |s| {
-        s.watcher = Some(Box::new(Watch(Rc::clone(&waking))));
+        s.watcher = Some(Box::new(ClockWatch(Rc::clone(&waking))));
         let ns = n.idle_ns as u64;
         s.interrupts = &housekeeping;
         s.idle_work = IdleWork { enter_ns: ns, leave_ns: ns };
@@ -255,7 +260,7 @@ fn see(bench: &Bench, n: &Numbers, workload: &Workload, policy: &str) -> Result<
             waking.borrow().ghz(usize::from(c.core), (highest_ghz, n.ramp_ns), SETTLE_NS + watch_ns)
         });
     let seconds = watch_ns as f64 * 1e-9;
-    Ok(Seen {
+    Ok(CoreidleSeen {
         shares: shares(bench, &from, &to),
         ghz: ghz.collect(),
         watts: (to.energy.total_j() - from.energy.total_j()) / seconds,
@@ -265,14 +270,14 @@ fn see(bench: &Bench, n: &Numbers, workload: &Workload, policy: &str) -> Result<
 }
 
 /// One load under one scheduler, on all seeds.
-struct Case {
+struct CoreidleCase {
     load: &'static str,
     scheduler: &'static str,
-    runs: Vec<Seen>,
+    runs: Vec<CoreidleSeen>,
 }
 
-impl Case {
-    fn mean(&self, of: impl Fn(&Seen) -> f64) -> (f64, f64) {
+impl CoreidleCase {
+    fn mean(&self, of: impl Fn(&CoreidleSeen) -> f64) -> (f64, f64) {
         mean_sd(&self.runs.iter().map(of).collect::<Vec<_>>())
     }
 
@@ -295,7 +300,7 @@ impl Case {
     }
 }
 
-fn cases(bench: &Bench, n: &Numbers) -> Result<Vec<Case>, StudyError> {
+fn cases(bench: &StudyBench, n: &Numbers) -> Result<Vec<CoreidleCase>, StudyError> {
     type Make = fn(&Numbers, u64) -> Workload;
     let loads: [(&'static str, Make); 2] = [("cyclictest", cyclictest), ("tbench", tbench)];
     let all: Vec<_> =
@@ -306,12 +311,12 @@ fn cases(bench: &Bench, n: &Numbers) -> Result<Vec<Case>, StudyError> {
             .iter()
             .map(|&seed| see(bench, n, &make(n, seed), &policy))
             .collect::<Result<_, StudyError>>()?;
-        Ok(Case { load, scheduler, runs })
+        Ok(CoreidleCase { load, scheduler, runs })
     })
 }
 
 /// Figures of one load under one scheduler; `first` is the load under the default scheduler.
-fn figures_of(case: &Case, first: &Case) -> Vec<Figure> {
+fn figures_of(case: &CoreidleCase, first: &CoreidleCase) -> Vec<Figure> {
     let published = case.published();
     let is_default = case.scheduler == "default";
     let figure = |what: &str, unit, published, (modelled, sd): (f64, f64), basis| Figure {
@@ -334,7 +339,7 @@ fn figures_of(case: &Case, first: &Case) -> Vec<Figure> {
         "power by the study's formula",
         "W",
         published[0],
-        case.mean(Seen::formula_w),
+        case.mean(CoreidleSeen::formula_w),
         Basis::Predicted,
     ));
     out.push(figure("power by the model's accounts", "W", None, case.mean(|s| s.watts), Basis::Predicted));
@@ -352,7 +357,7 @@ fn figures_of(case: &Case, first: &Case) -> Vec<Figure> {
     if case.load == "tbench" {
         let megabytes = first.published()[1].unwrap_or(f64::NAN) / first.mean(|s| s.requests_s).0;
         let basis = if is_default { Basis::Construction } else { Basis::Predicted };
-        let rate = |s: &Seen| s.requests_s * megabytes;
+        let rate = |s: &CoreidleSeen| s.requests_s * megabytes;
         out.push(figure("throughput", "MB/s", published[1], case.mean(rate), basis));
         let per_watt = case.mean(|s| rate(s) / s.formula_w());
         out.push(figure("throughput a watt", "MB/s/W", published[2], per_watt, Basis::Predicted));
@@ -363,7 +368,7 @@ fn figures_of(case: &Case, first: &Case) -> Vec<Figure> {
 }
 
 /// For each load and seed the power under the default scheduler and under coreidle, by the study's formula.
-fn powers(cases: &[Case]) -> Vec<(&'static str, f64, f64)> {
+fn powers(cases: &[CoreidleCase]) -> Vec<(&'static str, f64, f64)> {
     let under =
         |load: &str, scheduler: &str| cases.iter().find(|c| c.load == load && c.scheduler == scheduler);
     let loads = ["cyclictest", "tbench"].into_iter();
@@ -376,7 +381,7 @@ fn powers(cases: &[Case]) -> Vec<(&'static str, f64, f64)> {
 }
 
 /// turbostat's table with the model's figures beside.
-fn residency_table(cases: &[Case]) -> Table {
+fn residency_table(cases: &[CoreidleCase]) -> Table {
     let mut out = Vec::new();
     for row in rows(RESIDENCY) {
         let Some(case) = cases.iter().find(|c| c.load == row[0] && c.scheduler == row[1]) else { continue };
@@ -412,7 +417,7 @@ pub fn run() -> Result<Study, StudyError> {
 /// # Errors
 /// When the machine model or a policy is missing.
 pub fn run_with(n: &Numbers) -> Result<Study, StudyError> {
-    let mut bench = Bench::new("core-i5-2gen")?;
+    let mut bench = StudyBench::new("core-i5-2gen")?;
     let c3 = bench.machine.kinds[0].idle.iter().position(|s| s.name == "C3").unwrap_or(0);
     bench.demotion = Some(Demotion { to: c3 as u8, short_ns: n.demote_ns });
     let cases = cases(&bench, n)?;
@@ -426,7 +431,7 @@ pub fn run_with(n: &Numbers) -> Result<Study, StudyError> {
             format!("{}, {}", case.load, case.scheduler),
             vec![
                 case.published()[0].map(|w| (w, None)),
-                Some(ends(case.mean(Seen::formula_w))),
+                Some(ends(case.mean(CoreidleSeen::formula_w))),
                 Some(ends(case.mean(|s| s.watts))),
             ],
         ));
@@ -472,6 +477,7 @@ pub fn run_with(n: &Numbers) -> Result<Study, StudyError> {
         score,
         results: figures,
         tables: vec![residencies],
+        charts: Vec::new(),
         fitted,
         differences,
         open,
@@ -481,7 +487,7 @@ pub fn run_with(n: &Numbers) -> Result<Study, StudyError> {
 
 /// A figure as published, and as modelled with its spread.
 #[derive(Clone, Copy)]
-struct Pair {
+struct FigurePair {
     published: f64,
     modelled: f64,
 }
@@ -493,7 +499,7 @@ const LITTLE: f64 = 1.0 / 3.0;
 /// The power's figures have one decimal, in W.
 const SAME_W: f64 = 0.1;
 
-impl Pair {
+impl FigurePair {
     fn below(self) -> bool {
         self.modelled < self.published - TELLING * self.published.abs()
     }
@@ -503,19 +509,22 @@ impl Pair {
     }
 
     /// Changes in per cent from one figure to another, published and modelled.
-    fn gain(from: Pair, to: Pair) -> Pair {
+    fn gain(from: FigurePair, to: FigurePair) -> FigurePair {
         let gain = |a: f64, b: f64| (b / a - 1.0) * 100.0;
-        Pair { published: gain(from.published, to.published), modelled: gain(from.modelled, to.modelled) }
+        FigurePair {
+            published: gain(from.published, to.published),
+            modelled: gain(from.modelled, to.modelled),
+        }
     }
 }
 
 /// The figure of that name, where it was published.
-fn pair(figures: &[Figure], what: &str) -> Option<Pair> {
+fn pair(figures: &[Figure], what: &str) -> Option<FigurePair> {
     let f = figures.iter().find(|f| f.what == what)?;
-    Some(Pair { published: f.published?, modelled: f.modelled })
+    Some(FigurePair { published: f.published?, modelled: f.modelled })
 }
 
-fn saving(figures: &[Figure], load: &str, scheduler: &str) -> Option<Pair> {
+fn saving(figures: &[Figure], load: &str, scheduler: &str) -> Option<FigurePair> {
     pair(figures, &format!("{load}, {scheduler}: saving against the default"))
 }
 
@@ -553,7 +562,7 @@ fn sched_mc_saving(figures: &[Figure]) -> Option<String> {
         cyclictest.modelled, tbench.modelled, cyclictest.published, tbench.published
     );
     let much = loads.map(|load| saving(figures, load, "coreidle-ondemand"));
-    let little = |(some, much): (&Pair, &Option<Pair>)| {
+    let little = |(some, much): (&FigurePair, &Option<FigurePair>)| {
         much.is_some_and(|much| some.modelled.abs() < LITTLE * much.modelled.abs())
     };
     if [cyclictest, tbench].iter().zip(&much).all(little) {
@@ -572,7 +581,7 @@ fn tbench_saving(figures: &[Figure]) -> Option<String> {
     let saved = saving(figures, "tbench", "coreidle-ondemand")?;
     let gain = |what: &str| {
         let of = |scheduler: &str| pair(figures, &format!("tbench, {scheduler}: {what}"));
-        Some(Pair::gain(of("default")?, of("coreidle-ondemand")?))
+        Some(FigurePair::gain(of("default")?, of("coreidle-ondemand")?))
     };
     let (rate, per_watt) = (gain("throughput")?, gain("throughput a watt")?);
     let mut told = format!(

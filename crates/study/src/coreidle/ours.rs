@@ -1,9 +1,9 @@
 //! What the rerun says of each figure that the study prints.
 
-use super::{COLUMN_WORDS, Case, PRINTED, SCHEDULERS, STATE_W, Seen};
+use super::{COLUMN_WORDS, CoreidleCase, CoreidleSeen, PRINTED, SCHEDULERS, STATE_W};
 use crate::Figure;
 use crate::beside;
-use crate::printed::{Cause, List, Ours, PrintedFigure, Score};
+use crate::printed::{List, MissCause, OurFigures, PrintedFigure, Score};
 use wattwise_figure::mean_sd;
 
 /// Published order, the lesser first.
@@ -24,7 +24,7 @@ const ORDERS: [(&str, &str); 12] = [
 
 /// Which of our CPUs stands beside the study's: cores by how busy they are, and the threads of a core too. Which of two equal
 /// cores gets the work is chance, in the study and here.
-fn relabelled(run: &Seen, published_c0: &[f64]) -> Vec<usize> {
+fn relabelled(run: &CoreidleSeen, published_c0: &[f64]) -> Vec<usize> {
     let core = |c0: &dyn Fn(usize) -> f64, k: usize| c0(2 * k) + c0(2 * k + 1);
     let ours = |c: usize| run.shares[c][0];
     let theirs = |c: usize| published_c0[c];
@@ -45,8 +45,8 @@ fn relabelled(run: &Seen, published_c0: &[f64]) -> Vec<usize> {
 }
 
 /// The answers by key.
-pub(super) fn answers(cases: &[Case], list: &List) -> Ours {
-    let mut ours = Ours::default();
+pub(super) fn answers(cases: &[CoreidleCase], list: &List) -> OurFigures {
+    let mut ours = OurFigures::default();
     for (state, watts) in
         ["c0", "c1", "c3", "c7"].into_iter().zip([STATE_W[0], STATE_W[1], STATE_W[2], STATE_W[4]])
     {
@@ -71,7 +71,7 @@ pub(super) fn answers(cases: &[Case], list: &List) -> Ours {
             ours.set_spread(key(&format!("{c}:GHz")), mean_sd(&values));
             ours.set(key(&format!("{c}:TSC")), super::TSC_GHZ);
         }
-        let mean_ghz = |r: &Seen| {
+        let mean_ghz = |r: &CoreidleSeen| {
             let busy: f64 = r.shares.iter().map(|s| s[0]).sum();
             r.shares.iter().zip(&r.ghz).map(|(s, g)| s[0] * g).sum::<f64>() / busy
         };
@@ -83,21 +83,21 @@ pub(super) fn answers(cases: &[Case], list: &List) -> Ours {
                 ours.set(key(&format!("{c}:{word}")), 0.0);
             }
         }
-        ours.set_spread(key("power"), case.mean(Seen::formula_w));
+        ours.set_spread(key("power"), case.mean(CoreidleSeen::formula_w));
     }
     throughput(cases, &mut ours);
     ours
 }
 
 /// tbench's own figures.
-fn throughput(cases: &[Case], ours: &mut Ours) {
+fn throughput(cases: &[CoreidleCase], ours: &mut OurFigures) {
     let Some(first) = cases.iter().find(|c| c.load == "tbench" && c.scheduler == SCHEDULERS[0].0) else {
         return;
     };
     let megabytes = first.published()[1].unwrap_or(f64::NAN) / first.mean(|s| s.requests_s).0;
     for case in cases.iter().filter(|c| c.load == "tbench") {
         let key = |rest: &str| format!("tbench:{}:{rest}", case.scheduler);
-        let rate = |s: &Seen| s.requests_s * megabytes;
+        let rate = |s: &CoreidleSeen| s.requests_s * megabytes;
         ours.set_spread(key("throughput"), case.mean(rate));
         ours.set_spread(key("per_watt"), case.mean(|s| rate(s) / s.formula_w()));
         ours.set_spread(key("latency"), case.mean(|s| s.worst_ms));
@@ -105,7 +105,7 @@ fn throughput(cases: &[Case], ours: &mut Ours) {
 }
 
 /// The printed figures with the answers beside them.
-pub(super) fn printed(cases: &[Case], results: &[Figure]) -> (Vec<PrintedFigure>, Score) {
+pub(super) fn printed(cases: &[CoreidleCase], results: &[Figure]) -> (Vec<PrintedFigure>, Score) {
     let list = List::read("002", PRINTED);
     let ours = answers(cases, &list);
     let causes = causes(&ours, &list, results);
@@ -113,11 +113,11 @@ pub(super) fn printed(cases: &[Case], results: &[Figure]) -> (Vec<PrintedFigure>
 }
 
 /// Reasons, each where the figures show it.
-fn causes(ours: &Ours, list: &List, _results: &[Figure]) -> Vec<Cause> {
+fn causes(ours: &OurFigures, list: &List, _results: &[Figure]) -> Vec<MissCause> {
     let mut out = Vec::new();
     let both = |key: &str| Some((ours.get(key)?, list.published(key)?));
     if let Some((o, p)) = both("tbench:default:latency").filter(|(o, p)| o < &(0.5 * p)) {
-        out.push(Cause {
+        out.push(MissCause {
             about: SCHEDULERS.iter().map(|s| format!("tbench:{}:latency", s.0)).collect(),
             text: format!(
                 "tbench's longest request on a machine with a desktop on it ({p:.1} ms) against the longest wait for a CPU where \
@@ -127,7 +127,7 @@ fn causes(ours: &Ours, list: &List, _results: &[Figure]) -> Vec<Cause> {
     }
     let spread = ours.spread("tbench:default:2:c7").unwrap_or(0.0);
     if spread > 2.0 {
-        out.push(Cause {
+        out.push(MissCause {
             about: ["default", "sched_mc"].iter().map(|s| format!("tbench:{s}:")).collect(),
             text: format!(
                 "Which core has the pair, and for how long, is chance: runs of the model that differ in their seed alone have a \
@@ -143,7 +143,7 @@ fn causes(ours: &Ours, list: &List, _results: &[Figure]) -> Vec<Cause> {
 /// cyclictest's first thread wakes every 200 us, so that its core is hardly ever in C3; which core that is decides both cores' rows.
 ///
 /// CPUs 0 and 1 are the study's busier core, and ours.
-fn which_core_has_the_shortest_period(ours: &Ours, list: &List) -> Option<Cause> {
+fn which_core_has_the_shortest_period(ours: &OurFigures, list: &List) -> Option<MissCause> {
     let c3 = |of: &dyn Fn(&str) -> Option<f64>, s: &str| {
         Some((of(&format!("cyclictest:{s}:0:c3"))?, of(&format!("cyclictest:{s}:2:c3"))?))
     };
@@ -154,7 +154,7 @@ fn which_core_has_the_shortest_period(ours: &Ours, list: &List) -> Option<Cause>
             .then(|| format!("{ours_busy:.0} and {ours_less:.0} % for {busy:.0} and {less:.0} % ({s})"))
     });
     let told: Option<Vec<String>> = told.into_iter().collect();
-    Some(Cause {
+    Some(MissCause {
         about: ["default", "sched_mc"].iter().map(|s| format!("cyclictest:{s}:")).collect(),
         text: format!(
             "The thread that wakes every 200 us keeps its core out of C3. In the study that is the less busy core: nearly all other \
@@ -182,7 +182,7 @@ mod tests {
     fn a_cause_is_there_only_while_the_figures_show_it() {
         let list = List::read("002", PRINTED);
         let about = |key: &str, value: f64, spread: f64| {
-            let mut ours = Ours::default();
+            let mut ours = OurFigures::default();
             // As the model has them.
             for s in ["default", "sched_mc"] {
                 ours.set(format!("cyclictest:{s}:0:c3"), 0.0);
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn cores_stand_beside_each_other_by_how_busy_they_are() {
-        let run = |c0: [f64; 4]| Seen {
+        let run = |c0: [f64; 4]| CoreidleSeen {
             shares: c0.iter().map(|&c| vec![c]).collect(),
             ghz: vec![2.0; 4],
             watts: 0.0,

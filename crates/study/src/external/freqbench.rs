@@ -1,6 +1,6 @@
 //! freqbench: what is between a cluster's two ends, against CoreMark at every frequency.
 
-use super::{Group, Held, LeftOut, Pair, ScoreError, groups};
+use super::{Group, Held, LeftOut, PowerPair, ScoreError, groups};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use wattwise_model::estimate::cluster::{Cluster, Estimator, read};
@@ -68,27 +68,27 @@ const METHOD: &str = "from the cluster's frequencies and its rate and watts at t
                       library's results without the row's SoC";
 
 /// One cluster's predictions.
-struct Told<'t> {
+struct ClusterTold<'t> {
     cluster: &'t Cluster,
     /// Errors of time between the ends.
     time: Vec<f64>,
-    watts: Vec<Pair>,
+    watts: Vec<PowerPair>,
     /// Level told and level measured.
     least: Option<(usize, usize)>,
     /// Rows between the ends without a power to hold against.
     dark: Vec<u64>,
 }
 
-fn tell<'t>(cluster: &'t Cluster, fit: &Estimator) -> Told<'t> {
+fn tell<'t>(cluster: &'t Cluster, fit: &Estimator) -> ClusterTold<'t> {
     let told = fit.predict(&cluster.ends());
-    let mut out = Told { cluster, time: Vec::new(), watts: Vec::new(), least: None, dark: Vec::new() };
+    let mut out = ClusterTold { cluster, time: Vec::new(), watts: Vec::new(), least: None, dark: Vec::new() };
     for (at, level) in cluster.levels.iter().enumerate().skip(1) {
         if at + 1 == cluster.levels.len() {
             break;
         }
         out.time.push((level.rate / told.rate[at] - 1.0).abs());
         match (&told.watts, level.watts.filter(|w| *w > 0.0)) {
-            (Some(watts), Some(measured)) => out.watts.push(Pair { predicted: watts[at], measured }),
+            (Some(watts), Some(measured)) => out.watts.push(PowerPair { predicted: watts[at], measured }),
             _ => out.dark.push(level.row),
         }
     }
@@ -114,11 +114,11 @@ pub fn score(file: &str, bytes: &[u8]) -> Result<FreqbenchScore, ScoreError> {
     let fits: BTreeMap<&str, Estimator> =
         wattwise_threads::map::<_, _, _, Result<_, ScoreError>>(needed, |soc| Ok((soc, without(soc)?)))?;
     let fit = |soc: &str| fits.get(soc).or_else(|| fits.get(""));
-    let told: Vec<Told<'_>> = clusters.iter().filter_map(|c| Some(tell(c, fit(&c.soc)?))).collect();
+    let told: Vec<ClusterTold<'_>> = clusters.iter().filter_map(|c| Some(tell(c, fit(&c.soc)?))).collect();
     let held = Held::of(told.iter().flat_map(|t| &t.watts)).ok_or_else(|| {
         super::TableError::of_file(file, "no cluster has power at both ends and between: expected some")
     })?;
-    let rows_of = |t: &dyn Fn(&Told<'_>) -> Vec<u64>| told.iter().flat_map(t).collect::<Vec<u64>>();
+    let rows_of = |t: &dyn Fn(&ClusterTold<'_>) -> Vec<u64>| told.iter().flat_map(t).collect::<Vec<u64>>();
     let ends = rows_of(&|t| {
         let levels = &t.cluster.levels;
         let last = if levels.len() > 1 { levels.last() } else { None };
@@ -142,8 +142,8 @@ pub fn score(file: &str, bytes: &[u8]) -> Result<FreqbenchScore, ScoreError> {
     })
 }
 
-fn time_law(told: &[Told<'_>]) -> TimeLaw {
-    let greatest = |t: &Told<'_>| t.time.iter().copied().max_by(f64::total_cmp);
+fn time_law(told: &[ClusterTold<'_>]) -> TimeLaw {
+    let greatest = |t: &ClusterTold<'_>| t.time.iter().copied().max_by(f64::total_cmp);
     let clusters: Vec<(f64, f64)> = told.iter().filter_map(greatest).map(|e| (e, 1.0)).collect();
     let rows = told.iter().flat_map(|t| &t.time).map(|e| (*e, 1.0));
     let at = |p: f64| quantile(clusters.iter().copied(), p).unwrap_or(0.0);
@@ -155,7 +155,7 @@ fn time_law(told: &[Told<'_>]) -> TimeLaw {
     }
 }
 
-fn lowest_energy(told: &[Told<'_>]) -> LowestEnergy {
+fn lowest_energy(told: &[ClusterTold<'_>]) -> LowestEnergy {
     let least: Vec<(usize, usize, f64)> = told
         .iter()
         .filter_map(|t| {

@@ -69,12 +69,12 @@ impl LeftOut {
 }
 
 /// One power, predicted and measured.
-struct Pair {
+struct PowerPair {
     predicted: Watts,
     measured: f64,
 }
 
-impl Pair {
+impl PowerPair {
     fn error(&self) -> f64 {
         (self.predicted.median / self.measured - 1.0).abs()
     }
@@ -82,8 +82,8 @@ impl Pair {
 
 impl Held {
     /// Of pairs; `None` of none.
-    fn of<'a>(pairs: impl IntoIterator<Item = &'a Pair>) -> Option<Held> {
-        let pairs: Vec<&Pair> = pairs.into_iter().collect();
+    fn of<'a>(pairs: impl IntoIterator<Item = &'a PowerPair>) -> Option<Held> {
+        let pairs: Vec<&PowerPair> = pairs.into_iter().collect();
         let at = |p: f64| quantile(pairs.iter().map(|x| (x.error(), 1.0)), p);
         let held = pairs.iter().filter(|x| x.predicted.holds(x.measured)).count();
         Some(Held {
@@ -96,10 +96,11 @@ impl Held {
 }
 
 /// The pairs by name, names in their order.
-fn groups<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a Pair)>) -> Vec<Group> {
-    let mut by_name: BTreeMap<&str, Vec<&Pair>> = BTreeMap::new();
+fn groups<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a PowerPair)>) -> Vec<Group> {
+    let mut by_name: BTreeMap<&str, Vec<&PowerPair>> = BTreeMap::new();
     pairs.into_iter().for_each(|(name, pair)| by_name.entry(name).or_default().push(pair));
-    let group =
-        |(name, pairs): (&str, Vec<&Pair>)| Some(Group { name: name.to_owned(), held: Held::of(pairs)? });
+    let group = |(name, pairs): (&str, Vec<&PowerPair>)| {
+        Some(Group { name: name.to_owned(), held: Held::of(pairs)? })
+    };
     by_name.into_iter().filter_map(group).collect()
 }

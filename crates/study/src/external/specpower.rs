@@ -1,10 +1,10 @@
 //! SPECpower_ssj2008: the server estimator against results of whole systems.
 
-use super::{Group, Held, LeftOut, Pair, ScoreError, groups};
+use super::{Group, Held, LeftOut, PowerPair, ScoreError, groups};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use wattwise_model::estimate::data;
-use wattwise_model::estimate::server::{Estimator, LOADS, Measured, read};
+use wattwise_model::estimate::server::{Estimator, LOADS, MeasuredServer, read};
 
 /// The server estimator against a table.
 #[derive(Clone, Debug, Serialize, PartialEq)]
@@ -37,11 +37,11 @@ const METHOD: &str = "from the processor's name, chips, cores, threads, nominal 
 pub fn score(file: &str, bytes: &[u8]) -> Result<SpecpowerScore, ScoreError> {
     let table = read(file, bytes)?;
     let library = read("the library's own", data::SPECPOWER.as_bytes())?.measured;
-    let families: BTreeSet<String> = table.measured.iter().map(Measured::family).collect();
+    let families: BTreeSet<String> = table.measured.iter().map(MeasuredServer::family).collect();
     let families: Vec<String> = families.into_iter().collect();
-    let known: BTreeSet<String> = library.iter().map(Measured::family).collect();
+    let known: BTreeSet<String> = library.iter().map(MeasuredServer::family).collect();
     let fit = |without: &str| {
-        let rest: Vec<&Measured> = library.iter().filter(|m| m.family() != without).collect();
+        let rest: Vec<&MeasuredServer> = library.iter().filter(|m| m.family() != without).collect();
         Estimator::of(&rest).ok_or_else(|| ScoreError::Fit(without.to_owned()))
     };
     // A family that the library does not have is predicted by all of it.
@@ -51,7 +51,7 @@ pub fn score(file: &str, bytes: &[u8]) -> Result<SpecpowerScore, ScoreError> {
     }
     let fits: BTreeMap<&str, Estimator> =
         wattwise_threads::map::<_, _, _, Result<_, ScoreError>>(needed, |family| Ok((family, fit(family)?)))?;
-    let mut pairs: Vec<(usize, String, Pair)> = Vec::new();
+    let mut pairs: Vec<(usize, String, PowerPair)> = Vec::new();
     let mut unmeasured = Vec::new();
     for m in &table.measured {
         let family = m.family();
@@ -61,7 +61,7 @@ pub fn score(file: &str, bytes: &[u8]) -> Result<SpecpowerScore, ScoreError> {
         }
         for (load, (predicted, measured)) in estimator.watts(&m.server).into_iter().zip(m.watts).enumerate() {
             if let Some(measured) = measured {
-                pairs.push((load, family.clone(), Pair { predicted, measured }));
+                pairs.push((load, family.clone(), PowerPair { predicted, measured }));
             }
         }
     }

@@ -24,7 +24,7 @@ pub struct Comparison {
     pub quantity: usize,
     /// Published ratio to the reference.
     pub measured: f64,
-    /// By how much two of the same may differ: the greater of both published spreads.
+    /// By how much two of the same may differ: the greater of both spreads, [`SPREAD`] for one that is not told.
     pub spread: f64,
     /// Predicted ratio: the middle of the replicas.
     pub predicted: f64,
@@ -231,10 +231,8 @@ pub(super) fn compared(at_table: usize, table: &Table, runs: &Ran) -> Compared {
         let one = |(q, quantity): (usize, &Quantity)| -> Option<Comparison> {
             let (m, r) = (row.values[q]?, reference.values[q]?);
             let of = |setting| spreads.get(&(row.work.as_str(), setting, q)).copied();
-            let spread = match (m.spread.or(of(setting)), r.spread.or(of(reference.setting))) {
-                (None, None) => SPREAD,
-                (a, b) => a.unwrap_or(0.0).max(b.unwrap_or(0.0)),
-            };
+            let its = m.spread.or(of(setting)).unwrap_or(SPREAD);
+            let spread = its.max(r.spread.or(of(reference.setting)).unwrap_or(SPREAD));
             let ratios = ran.iter().zip(base).zip(factors);
             let ratios = ratios.map(|((a, b), f)| {
                 let rest = if own.is_some() { f.in_engine() } else { *f };

@@ -28,6 +28,7 @@ use score::Scores;
 use std::collections::BTreeSet;
 use table::{Setting, Table};
 use wattwise_figure::one_line;
+use wattwise_model::machine::MachineModel;
 
 /// Replicas of a setting: the interval's ends are the second lowest and highest of so many and beyond.
 const REPLICAS: u64 = 24;
@@ -51,11 +52,16 @@ impl HardwareError {
     }
 }
 
+/// A change of a machine's model.
+pub type Change = fn(&mut MachineModel);
+
 /// How much is looked at.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Effort {
     /// Fewer replicas, and of large tables a part.
     pub quick: bool,
+    /// Done to each machine after its figures are drawn: how the score tells what a mechanism of the model earns.
+    pub change: Option<Change>,
 }
 
 /// Tables, scored, and every comparison that was made.
@@ -73,7 +79,7 @@ pub fn score(tables: &[Table], effort: Effort, tell: &(dyn Fn(Option<usize>) + S
     let all: BTreeSet<&Setting> = kept.iter().flatten().copied().collect();
     tell(Some(all.len()));
     let replicas = if effort.quick { QUICK_REPLICAS } else { REPLICAS };
-    let runs = predict::run_all(tables, &kept, replicas, &|| tell(None));
+    let runs = predict::run_all(tables, &kept, replicas, effort.change, &|| tell(None));
     let compared: Vec<_> = tables.iter().enumerate().map(|(at, t)| compare::compared(at, t, &runs)).collect();
     Scored { scores: score::scores(tables, &compared, replicas, effort.quick), compared }
 }

@@ -8,8 +8,17 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use wattwise_figure::one_line;
 
-/// Comparisons of a table that the page shows.
+/// About so many comparisons of a table are shown.
 const SHOWN: usize = 30;
+
+/// One comparison in so many is shown. Tables go through their settings and quantities in turn, and a step that has a divisor in
+/// common with how many these are would show the same few again and again.
+fn step(all: usize) -> usize {
+    match all.div_ceil(SHOWN) {
+        0..4 => 1,
+        least => (least..).find(|n| [2, 3, 5, 7, 11, 13].iter().all(|p| n % p != 0)).unwrap_or(least),
+    }
+}
 
 /// A share in per cent, or a dash.
 pub fn percent(share: Option<f64>) -> String {
@@ -72,6 +81,12 @@ fn summary(s: &Scores) -> String {
         percent(s.ratio_median_abs_error),
         percent(s.ratio_p95_abs_error),
         percent(s.coverage_90)
+    );
+    _ = writeln!(
+        out,
+        "| wattwise, all comparisons alike | {} | - | - | - | {} |",
+        percent(s.all_sign_right),
+        percent(s.all_coverage_90)
     );
     for k in &s.know_nothing {
         _ = writeln!(
@@ -151,7 +166,7 @@ pub fn section(table: &Table, compared: &Compared, part: &TablePart) -> String {
         _ = write!(out, "{} {n}: {}", if i == 0 { ":" } else { ";" }, cell(cause));
     }
     out.push_str(".\n\n");
-    let every = all.len().div_ceil(SHOWN);
+    let every = step(all.len());
     if every > 1 {
         _ = writeln!(out, "One comparison in {every}:\n");
     }
@@ -188,4 +203,18 @@ pub fn page(tables: &[Table], scored: &Scored) -> String {
         out += &section(table, compared, part);
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::step;
+
+    /// 13 speeds of two quantities each, and 2160 comparisons: one in 72 was always the same speed's seconds.
+    #[test]
+    fn what_is_shown_goes_through_all_settings() {
+        assert_eq!([step(0), step(45), step(121), step(2160)], [1, 1, 17, 73]);
+        let shown: std::collections::BTreeSet<usize> =
+            (0..2160).step_by(step(2160)).map(|n| n % 26).collect();
+        assert_eq!(shown.len(), 26);
+    }
 }

@@ -5,6 +5,7 @@
 //! the model's common work, and, where the table meters them apart, the same for the rest of the package and for the memory. No
 //! other published value is used.
 
+use super::Change;
 use super::table::{Measured, Quantity, Row, Scope, Setting, Table, Unit};
 use std::collections::{BTreeMap, BTreeSet};
 use wattwise_advice::metered::{Metered, Metering};
@@ -24,6 +25,8 @@ const PROGRAMS: f64 = 0.35;
 const PARTS: f64 = 0.35;
 /// A draw that explains a row by less is as good as one that does not at all.
 const LEAST_WEIGHT: f64 = 1e-6;
+/// The share of the replicas that count at least: chosen, not fitted to a score.
+const ENOUGH: f64 = 0.25;
 /// What has to explain the rest may be so far off.
 const REST: (f64, f64) = (0.05, 20.0);
 
@@ -63,6 +66,7 @@ pub(super) fn run_all(
     tables: &[Table],
     settings: &[BTreeSet<&Setting>],
     replicas: u64,
+    change: Option<Change>,
     tell: &(dyn Fn() + Sync),
 ) -> Ran {
     let all: BTreeSet<&Setting> = settings.iter().flatten().copied().collect();
@@ -73,7 +77,7 @@ pub(super) fn run_all(
         .collect();
     let one = |setting: &Setting, factors: Option<&[Factors]>| {
         let runs = match machines.get(&*setting.machine) {
-            Some(Ok(machine)) => run(machine, setting, replicas, factors),
+            Some(Ok(machine)) => run(machine, setting, replicas, factors, change),
             Some(Err(e)) => Err(e.clone()),
             None => Err("no machine".into()),
         };
@@ -113,7 +117,13 @@ fn limited<'t>(
 }
 
 /// One setting in the nominal model and in each replica, with a program's factors in the engine where they are given.
-fn run(machine: &MachineModel, setting: &Setting, replicas: u64, factors: Option<&[Factors]>) -> Runs {
+fn run(
+    machine: &MachineModel,
+    setting: &Setting,
+    replicas: u64,
+    factors: Option<&[Factors]>,
+    change: Option<Change>,
+) -> Runs {
     let workload = library::workload(&setting.work, &ImportOptions::default()).map_err(|e| e.to_string())?;
     let policy = PolicySpec::parse(&setting.policy).map_err(|e| e.problem())?;
     fits(&policy, machine).map_err(|e| e.problem())?;
@@ -130,6 +140,7 @@ fn run(machine: &MachineModel, setting: &Setting, replicas: u64, factors: Option
     };
     let replica = |n: u64| {
         let drawn = Metering::draw(&job, n).map_err(|e| e.to_string())?;
+        let drawn = change.into_iter().fold(drawn, Metering::changed);
         let drawn = match factors.and_then(|f| f.get(n as usize)) {
             Some(f) => drawn.scaled(f.busy, f.uncore, f.memory),
             None => drawn,
@@ -250,9 +261,32 @@ pub(super) fn calibrations<'t>(
         let setting = rows[0].setting.as_ref().ok()?;
         let ran = runs.get(setting)?.as_ref().ok()?;
         let watts = |scope| published_watts(table, &rows, scope);
-        Some((program, ran.iter().map(|r| Factors::of(&watts, r)).collect()))
+        let mut factors: Vec<Factors> = ran.iter().map(|r| Factors::of(&watts, r)).collect();
+        let drawn = usize::from(factors.len() > 1);
+        temper(&mut factors[drawn..]);
+        Some((program, factors))
     };
     by_program.into_iter().filter_map(of).collect()
+}
+
+/// Takes weights to a power below 1 where the greatest would decide alone: as many replicas as [`ENOUGH`] says count at least, by
+/// Kish's effective number, (sum w)^2 / sum w^2. Without it a row far from all draws is predicted by the one replica nearest to it.
+fn temper(factors: &mut [Factors]) {
+    let effective = |power: f64| {
+        let weights = || factors.iter().map(|f| f.weight.powf(power));
+        weights().sum::<f64>().powi(2) / weights().map(|w| w * w).sum::<f64>()
+    };
+    let wanted = ENOUGH * factors.len() as f64;
+    if factors.is_empty() || effective(1.0) >= wanted {
+        return;
+    }
+    // The effective number falls as the power rises: from all of them at 0.
+    let (mut low, mut high) = (0.0, 1.0);
+    for _ in 0..40 {
+        let middle = (low + high) / 2.0;
+        if effective(middle) >= wanted { low = middle } else { high = middle }
+    }
+    factors.iter_mut().for_each(|f| f.weight = f.weight.powf(low));
 }
 
 #[cfg(test)]
@@ -289,6 +323,22 @@ mod tests {
         assert!((value(&f, Unit::J, Scope::Cores) - 24.0).abs() < 1e-9);
         assert!((value(&f, Unit::W, Scope::Package) - 20.0).abs() < 1e-9);
         assert!((value(&f, Unit::W, Scope::Dram) - 3.0).abs() < 1e-9);
+    }
+
+    /// Weights of 1, 1e-2, 1e-4 ... have 1.02 effective replicas of 12. By hand, to the power p they are a geometric series of ratio
+    /// r = 100^-p: (1 + r) / (1 - r) = 3 effective ones at r = 1/2, but for the end of the series (0.5^12).
+    #[test]
+    fn no_replica_decides_alone() {
+        let series = |ratio: f64| -> Vec<Factors> {
+            (0..12).map(|n| Factors { weight: ratio.powi(n), ..Factors::default() }).collect()
+        };
+        let mut few = series(1e-2);
+        temper(&mut few);
+        let ratio = few[1].weight / few[0].weight;
+        assert!((ratio - 0.5).abs() < 1e-3, "{ratio}");
+        let mut enough = series(0.9);
+        temper(&mut enough);
+        assert_eq!(enough, series(0.9));
     }
 
     #[test]

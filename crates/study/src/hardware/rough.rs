@@ -38,9 +38,9 @@ impl Kind {
     /// As fitted to all bundled tables.
     pub fn roughness(self) -> Roughness {
         match self {
-            Kind::Time => Roughness { floor: 0.08, effect: 0.4 },
-            Kind::Energy => Roughness { floor: 0.13, effect: 0.2 },
-            Kind::Memory => Roughness { floor: 0.1, effect: 0.2 },
+            Kind::Time => Roughness { floor: 0.08, effect: 0.25 },
+            Kind::Energy => Roughness { floor: 0.1, effect: 0.0 },
+            Kind::Memory => Roughness { floor: 0.08, effect: 0.1 },
         }
     }
 }

@@ -124,6 +124,10 @@ pub struct Scores {
     pub ratio_p95_abs_error: Option<f64>,
     /// Mean over tables of the share within the 90 % intervals.
     pub coverage_90: Option<f64>,
+    /// The same two shares of all comparisons alike, whatever their table.
+    pub all_sign_right: Option<f64>,
+    /// As above.
+    pub all_coverage_90: Option<f64>,
     /// What two who know nothing come to, over the same tables.
     pub know_nothing: Vec<KnowNothing>,
     /// Draws of each setting.
@@ -299,6 +303,7 @@ pub(super) fn scores(tables: &[Table], compared: &[Compared], replicas: u64, qui
     let classes: BTreeSet<&str> = tables.iter().map(|t| t.class.as_str()).collect();
     let classes: Vec<&str> = classes.into_iter().collect();
     let sum = |of: fn(&TablePart) -> usize| by_table.iter().map(of).sum();
+    let every = || compared.iter().flat_map(|c| &c.comparisons);
     let know_nothing = vec![
         KnowNothing {
             name: "no difference",
@@ -327,6 +332,8 @@ pub(super) fn scores(tables: &[Table], compared: &[Compared], replicas: u64, qui
         ratio_median_abs_error: all.ratio_median_abs_error,
         ratio_p95_abs_error: all.ratio_p95_abs_error,
         coverage_90: all.coverage_90,
+        all_sign_right: share(every().filter(|c| c.differs()), |c| c.is_sign_right(c.predicted)),
+        all_coverage_90: share(every(), Comparison::covers),
         know_nothing,
         replicas,
         quick,

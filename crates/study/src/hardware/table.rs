@@ -2,7 +2,7 @@
 //! one).
 //!
 //! What a row means is told by rules: `[row]` holds for all rows, each `[[rule]]` lays its keys over those of the rows that
-//! it matches, later ones last. In their texts `{column}` stands for the row's cell.
+//! it matches, later ones last. In their texts `{column}` stands for the row's cell, or for a word that a rule gives `with`.
 
 use super::HardwareError;
 use serde::Deserialize;
@@ -220,6 +220,9 @@ struct RuleTable {
     work: Option<String>,
     policy: Option<String>,
     mechanism: Option<String>,
+    /// Words of its own, for which texts may stand `{word}`.
+    #[serde(default)]
+    with: BTreeMap<String, String>,
     /// Why the row cannot be said.
     cannot: Option<String>,
     /// Why its prediction misses, where that is known: what is not modelled.
@@ -267,7 +270,7 @@ fn matches(when: &When, cells: &Cells<'_>) -> bool {
     })
 }
 
-/// A text with the row's cells in place of `{column}`.
+/// A text with the row's cells and words in place of `{column}`.
 fn filled(text: &str, cells: &Cells<'_>) -> Result<String, String> {
     let mut out = String::new();
     let mut rest = text;
@@ -292,6 +295,20 @@ fn lay_over(under: &mut toml::Table, over: &toml::Table) {
             (Some(toml::Value::Table(old)), toml::Value::Table(new)) => lay_over(old, new),
             _ => _ = under.insert(key.clone(), value.clone()),
         }
+    }
+}
+
+/// What the rules say of a row.
+struct RuleText {
+    setting: Result<Setting, String>,
+    mechanism: String,
+    cause: Option<String>,
+}
+
+impl File {
+    /// The rules of a row, later ones last.
+    fn rules(&self, cells: &Cells<'_>) -> Vec<&RuleTable> {
+        std::iter::once(&self.row).chain(&self.rule).filter(|r| matches(&r.when, cells)).collect()
     }
 }
 
@@ -321,19 +338,17 @@ impl Rules<'_> {
         Ok(table)
     }
 
-    /// Why a row's prediction misses.
-    fn cause(&self, cells: &Cells<'_>) -> Result<Option<String>, String> {
-        let rules =
-            std::iter::once(&self.file.row).chain(&self.file.rule).filter(|r| matches(&r.when, cells));
-        rules.filter_map(|r| r.cause.as_ref()).next_back().map(|text| filled(text, cells)).transpose()
-    }
-
-    /// What a row is run with, and its mechanism.
-    fn row(&mut self, cells: &Cells<'_>) -> Result<(Result<Setting, String>, String), String> {
-        let file = self.file;
-        let rules = || std::iter::once(&file.row).chain(&file.rule).filter(|r| matches(&r.when, cells));
+    /// What a row is run with, its mechanism, and why its prediction misses.
+    fn row(&mut self, cells: &Cells<'_>) -> Result<RuleText, String> {
+        let rules = self.file.rules(cells);
+        let mut cells = cells.clone();
+        cells.extend(rules.iter().flat_map(|r| &r.with).map(|(word, text)| (word.as_str(), text.as_str())));
+        let cells = &cells;
+        let rules = || rules.iter();
+        let cause = rules().filter_map(|r| r.cause.as_ref()).next_back();
+        let cause = cause.map(|text| filled(text, cells)).transpose()?;
         let last = |key: fn(&RuleTable) -> Option<&String>, name: &str| -> Result<String, String> {
-            let text = rules().filter_map(key).next_back();
+            let text = rules().filter_map(|r| key(r)).next_back();
             filled(text.ok_or_else(|| format!("no rule says its {name}"))?, cells)
         };
         let mechanism = last(|r| r.mechanism.as_ref(), "mechanism")?;
@@ -341,7 +356,7 @@ impl Rules<'_> {
             return Err(format!("mechanism '{mechanism}': expected {}", MECHANISMS.join(", ")));
         }
         if let Some(why) = rules().filter_map(|r| r.cannot.as_ref()).next_back() {
-            return Ok((Err(filled(why, cells)?), mechanism));
+            return Ok(RuleText { setting: Err(filled(why, cells)?), mechanism, cause });
         }
         let name = last(|r| r.machine.as_ref(), "machine")?;
         let mut over = toml::Table::new();
@@ -364,7 +379,7 @@ impl Rules<'_> {
             work: last(|r| r.work.as_ref(), "work")?,
             policy: last(|r| r.policy.as_ref(), "policy")?,
         };
-        Ok((Ok(setting), mechanism))
+        Ok(RuleText { setting: Ok(setting), mechanism, cause })
     }
 }
 
@@ -463,19 +478,21 @@ impl Table {
     }
 }
 
-/// Every column that the description names is there.
+/// Every column that the description names is there, and no word of its own is one.
 fn check_columns(file: &File, header: &csv::StringRecord) -> Result<(), String> {
     let work = &file.work;
     let named = file.quantity.iter().flat_map(QuantityTable::columns);
     let named = named.chain(&work.same).chain(&work.program).chain(work.reference.keys()).chain(&work.label);
     let named = named.chain(work.calibrates.iter().flat_map(|c| c.keys()));
     let mut named = named.chain(file.rule.iter().flat_map(|r| r.when.keys()));
-    match named.find(|column| !header.iter().any(|h| h == *column)) {
-        Some(column) => {
-            Err(format!("no column '{column}' in {}{}", file.rows, suggest(column, header.iter())))
-        }
-        None => Ok(()),
+    let is_column = |name: &str| header.iter().any(|h| h == name);
+    if let Some(column) = named.find(|column| !is_column(column)) {
+        return Err(format!("no column '{column}' in {}{}", file.rows, suggest(column, header.iter())));
     }
+    let mut words = std::iter::once(&file.row).chain(&file.rule).flat_map(|r| r.with.keys());
+    words.find(|word| is_column(word)).map_or(Ok(()), |word| {
+        Err(format!("with.{word}: a column of {} has that name: expected another word", file.rows))
+    })
 }
 
 fn row(file: &File, rules: &mut Rules<'_>, cells: &Cells<'_>, number: u64) -> Result<Row, String> {
@@ -483,7 +500,7 @@ fn row(file: &File, rules: &mut Rules<'_>, cells: &Cells<'_>, number: u64) -> Re
         let cells = columns.iter().map(|c| cells.get(c.as_str()).copied().unwrap_or_default());
         cells.collect::<Vec<_>>().join(", ")
     };
-    let (setting, mechanism) = rules.row(cells)?;
+    let RuleText { setting, mechanism, cause } = rules.row(cells)?;
     Ok(Row {
         number,
         work: key(&file.work.same),
@@ -492,7 +509,7 @@ fn row(file: &File, rules: &mut Rules<'_>, cells: &Cells<'_>, number: u64) -> Re
         calibrates: setting.is_ok() && file.work.calibrates.as_ref().is_some_and(|when| matches(when, cells)),
         setting,
         mechanism,
-        cause: rules.cause(cells)?,
+        cause,
         label: key(&file.work.label),
         values: file.quantity.iter().map(|q| q.value(cells)).collect::<Result<_, _>>()?,
     })

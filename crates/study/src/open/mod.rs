@@ -3,11 +3,7 @@
 //! A question's answer is a number with an interval: the least and the greatest over draws of what the model does not know (start
 //! phases, seeds, ranges of guessed figures). None of it was published, so none of it counts in a score.
 
-pub(crate) mod bc10;
 pub(crate) mod coreidle;
-pub(crate) mod openbsd;
-pub(crate) mod powerctl;
-pub(crate) mod thomson;
 
 use serde::Serialize;
 use wattwise_page::{Section, Table};

@@ -3,15 +3,18 @@
 //! The study prints no points, only changes in words; each is set beside the model's, with its error in points.
 //! A change is against the same waiting without a lowered state, or against spinning for MWAIT.
 
+mod curves;
+mod left_open;
 mod ours;
 
 use crate::{Basis, Figure, Study, StudyError, number, open, rows, table as tables};
+pub use curves::{Chart, Curve};
 pub(crate) use ours::{change, place};
 use wattwise_figure::mean_sd;
 use wattwise_lockbench::Place;
 use wattwise_lockbench::section::Section as Length;
 use wattwise_model::machine::MachineModel;
-use wattwise_page::{Axis, Plot, Point, Section, Series, Shape, Table, Whisker, Whiskers};
+use wattwise_page::{Axis, LineShape, Plot, Point, Section, Series, Table, Whisker, Whiskers};
 use wattwise_replay::library;
 use wattwise_replay::locks as model;
 use wattwise_replay::locks::{COSTS, WaitPolicy};
@@ -36,7 +39,7 @@ const FITTED: [[&str; 5]; 4] = [
     ["mwait", "C1", "3.7", "3.7", "throughput"],
 ];
 
-pub(crate) struct Case<'a> {
+pub(crate) struct PowerctlCase<'a> {
     machine: &'a MachineModel,
     threads: usize,
     cs: Length,
@@ -54,7 +57,7 @@ pub(crate) enum Metric {
     Power,
 }
 
-impl Case<'_> {
+impl PowerctlCase<'_> {
     /// A metric of a policy, a value a seed.
     fn values(&self, name: &str, metric: Metric) -> Result<Vec<f64>, StudyError> {
         let place = Place { threads: self.threads, cs_us: self.cs, ncs_us: self.ncs };
@@ -117,7 +120,9 @@ pub fn run() -> Result<Study, StudyError> {
     let mut differences = differences(&figures);
     differences.extend(causes.into_iter().map(|c| c.text));
     let mut page = page(&figures, table, &differences);
-    let open = open::powerctl::questions()?;
+    let charts = curves::charts()?;
+    page.extend(curves::sections(&charts));
+    let open = left_open::questions()?;
     page.push(open::section(&open));
     page.push(tables::printed(&printed));
     Ok(Study {
@@ -127,6 +132,7 @@ pub fn run() -> Result<Study, StudyError> {
         score,
         results: figures,
         tables: Vec::new(),
+        charts,
         fitted,
         differences,
         open,
@@ -153,7 +159,7 @@ fn claims() -> Result<(Vec<Figure>, Vec<Vec<String>>), StudyError> {
         let bound = change.starts_with("<=");
         let mut cases = Vec::new();
         for &threads in &counts {
-            let case = Case { machine: &machine, threads, cs: length(cs), ncs: length(ncs) };
+            let case = PowerctlCase { machine: &machine, threads, cs: length(cs), ncs: length(ncs) };
             let asked = if metric == "efficiency" { Metric::Efficiency } else { Metric::Throughput };
             cases.extend(case.changes(&names, &base, asked)?);
         }
@@ -310,7 +316,7 @@ fn scatter(figures: &[Figure]) -> Section {
         };
         let mut points: Vec<Point> = figures.iter().filter(|f| f.basis == basis).filter_map(of).collect();
         points.sort_by(|a, b| a.x.total_cmp(&b.x));
-        Series { name: name.into(), shape: Shape::Points, points }
+        Series { name: name.into(), shape: LineShape::Points, points }
     };
     let published = || figures.iter().filter_map(|f| f.published);
     let (low, high) = (published().fold(0.0, f64::min), published().fold(0.0, f64::max));
@@ -324,7 +330,7 @@ fn scatter(figures: &[Figure]) -> Section {
             series("fitted", Basis::Fitted),
             Series {
                 name: "equal".into(),
-                shape: Shape::Line,
+                shape: LineShape::Line,
                 points: vec![(low, low).into(), (high, high).into()],
             },
         ],
@@ -391,7 +397,8 @@ mod tests {
 
         let machine = library::machine("xeon-4210").expect("bundled");
         let long = |us| Length::Uniform(0.0, us);
-        let case = |threads, ncs| Case { machine: &machine, threads, cs: long(366.0), ncs: long(ncs) };
+        let case =
+            |threads, ncs| PowerctlCase { machine: &machine, threads, cs: long(366.0), ncs: long(ncs) };
         let states: Vec<String> = (1..=15).map(|n| format!("mcs:pstate-{n}+spin")).collect();
         let changes = case(5, 3.7).changes(&states, "mcs:spin", Metric::Efficiency).expect("valid");
         let best = (0..15).max_by(|&a, &b| changes[a][0].total_cmp(&changes[b][0])).expect("15 states");

@@ -1,7 +1,7 @@
 //! What the rerun says of each figure that the thesis prints: its text's claims on its sixteen charts.
 
-use super::{C_STATES, Case, MANY, Metric, PRINTED, SEEDS};
-use crate::printed::{Cause, List, Ours, PrintedFigure, Score};
+use super::{C_STATES, MANY, Metric, PRINTED, PowerctlCase, SEEDS};
+use crate::printed::{List, MissCause, OurFigures, PrintedFigure, Score};
 use crate::{StudyError, beside};
 use wattwise_figure::mean_sd;
 use wattwise_lockbench::Place;
@@ -28,13 +28,13 @@ const MWAIT_HIGH: &str = "range:mwait-short-eff:high";
 const SHORT: f64 = 3.7;
 const LONG: f64 = 366.0;
 
-pub(crate) fn place(machine: &MachineModel, threads: usize, (cs, ncs): (f64, f64)) -> Case<'_> {
-    Case { machine, threads, cs: Length::Uniform(0.0, cs), ncs: Length::Uniform(0.0, ncs) }
+pub(crate) fn place(machine: &MachineModel, threads: usize, (cs, ncs): (f64, f64)) -> PowerctlCase<'_> {
+    PowerctlCase { machine, threads, cs: Length::Uniform(0.0, cs), ncs: Length::Uniform(0.0, ncs) }
 }
 
 /// Change of a metric of one policy against another, in %, by seed.
 pub(crate) fn change(
-    case: &Case<'_>,
+    case: &PowerctlCase<'_>,
     policy: &str,
     base: &str,
     metric: Metric,
@@ -59,7 +59,7 @@ fn t(percent: &str, wait: &str) -> String {
 }
 
 /// T-states on the server.
-fn t_states(xeon: &MachineModel, ours: &mut Ours) -> Result<(), StudyError> {
+fn t_states(xeon: &MachineModel, ours: &mut OurFigures) -> Result<(), StudyError> {
     use Metric::{Efficiency, Power, Throughput};
     let (spin, stp) = (t("12.5", "spin"), t("12.5", "spin-then-park"));
     let mut set = |key: &str, v: Vec<f64>| ours.set_spread(key, mean_sd(&v));
@@ -103,7 +103,7 @@ fn t_states(xeon: &MachineModel, ours: &mut Ours) -> Result<(), StudyError> {
 }
 
 /// P-states on the server.
-fn p_states(xeon: &MachineModel, ours: &mut Ours) -> Result<(), StudyError> {
+fn p_states(xeon: &MachineModel, ours: &mut OurFigures) -> Result<(), StudyError> {
     use Metric::{Efficiency, Power, Throughput};
     let p = |n: usize, wait: &str| format!("mcs:pstate-{n}+{wait}");
     let mut set = |key: &str, v: Vec<f64>| ours.set_spread(key, mean_sd(&v));
@@ -129,7 +129,7 @@ fn p_states(xeon: &MachineModel, ours: &mut Ours) -> Result<(), StudyError> {
 }
 
 /// MWAIT on the laptop.
-fn c_states(laptop: &MachineModel, ours: &mut Ours) -> Result<(), StudyError> {
+fn c_states(laptop: &MachineModel, ours: &mut OurFigures) -> Result<(), StudyError> {
     use Metric::{Efficiency, Throughput};
     let names: Vec<String> = C_STATES.iter().map(|c| format!("mcs:mwait-{}", c.1)).collect();
     let all = |sections: (f64, f64), metric| -> Result<Vec<(f64, f64)>, StudyError> {
@@ -176,8 +176,8 @@ fn mwait_over_ranges(laptop: &MachineModel) -> Result<(f64, f64), StudyError> {
 }
 
 /// The answers by key.
-pub(super) fn answers() -> Result<Ours, StudyError> {
-    let mut ours = Ours::default();
+pub(super) fn answers() -> Result<OurFigures, StudyError> {
+    let mut ours = OurFigures::default();
     let (xeon, laptop) = (library::machine("xeon-4210")?, library::machine("i7-4510u")?);
     t_states(&xeon, &mut ours)?;
     p_states(&xeon, &mut ours)?;
@@ -190,7 +190,7 @@ pub(super) fn answers() -> Result<Ours, StudyError> {
 }
 
 /// The printed figures with the answers beside them.
-pub(super) fn printed(ours: &Ours) -> (Vec<PrintedFigure>, Score, Vec<Cause>) {
+pub(super) fn printed(ours: &OurFigures) -> (Vec<PrintedFigure>, Score, Vec<MissCause>) {
     let list = List::read("004", PRINTED);
     let causes = causes(ours);
     let (figures, score) = beside(&list, ours, &causes, &ORDERS);
@@ -198,11 +198,11 @@ pub(super) fn printed(ours: &Ours) -> (Vec<PrintedFigure>, Score, Vec<Cause>) {
 }
 
 /// Reasons, each where the figures show it.
-fn causes(ours: &Ours) -> Vec<Cause> {
+fn causes(ours: &OurFigures) -> Vec<MissCause> {
     let of = |key: &str| ours.get(key).unwrap_or(f64::NAN);
     let mut out = Vec::new();
     if of("p-spin-rare") <= 0.0 {
-        out.push(Cause {
+        out.push(MissCause {
             about: vec!["p-spin-rare".into()],
             text: "The author has no explanation but a boost that engaged though it was off. The model has none either: a \
                    lowered clock gives it neither more throughput nor more power."
@@ -210,7 +210,7 @@ fn causes(ours: &Ours) -> Vec<Cause> {
         });
     }
     if of("mwait-short-eff-most") < 6.0 {
-        out.push(Cause {
+        out.push(MissCause {
             about: vec!["mwait-short-eff".into()],
             text: format!(
                 "MWAIT in short sections gives {:.1} to {:.1} % efficiency, not 6 to 8: {}.",
@@ -221,7 +221,7 @@ fn causes(ours: &Ours) -> Vec<Cause> {
         });
     }
     if of("p3-stp-even") < 10.0 {
-        out.push(Cause {
+        out.push(MissCause {
             about: vec!["p3-stp-even".into(), "p3-spin-even".into()],
             text: "P3 with long non-critical sections is underrated: the cores are back at full speed for more of the time, and the \
                    uncore's saving goes with them. The author calls P3's gain there surprising too."
@@ -251,7 +251,7 @@ mod tests {
     #[test]
     fn a_cause_goes_with_the_figures_that_it_explains() {
         let about = |sets: &[(&str, f64)]| {
-            let mut ours = Ours::default();
+            let mut ours = OurFigures::default();
             let as_the_model = [
                 ("p-spin-rare", -0.1),
                 ("mwait-short-eff-least", -6.0),

@@ -26,16 +26,16 @@ pub(super) const READ: [(u32, u32); 2] = [(1000, 800), (600, 1700)];
 
 /// What the driver's wait does not say.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Driver {
+pub(super) struct ThomsonDriver {
     /// Cycles of the way through the kernel, half before and half after: us at 1 MHz.
     pub(super) path: f64,
     /// How long the voltage rises, in us a volt.
     pub(super) ramp: f64,
 }
 
-impl Driver {
+impl ThomsonDriver {
     /// From the two entries, in us.
-    pub(super) fn fit(down_us: f64, up_us: f64) -> Driver {
+    pub(super) fn fit(down_us: f64, up_us: f64) -> ThomsonDriver {
         let at =
             |mhz: u32| SPEEDS.iter().copied().find(|s| s.0 == f64::from(mhz)).unwrap_or((f64::NAN, f64::NAN));
         let [(from, to), up] = READ;
@@ -43,7 +43,7 @@ impl Driver {
         let path = (down_us - WAIT_US * from / to) / (1.0 / from + 1.0 / to);
         let ((from, low), (to, high)) = (at(up.0), at(up.1));
         let rest = up_us - WAIT_US * from / to - path * (1.0 / from + 1.0 / to);
-        Driver { path, ramp: rest / (high - low) / (1.0 - from / to) }
+        ThomsonDriver { path, ramp: rest / (high - low) / (1.0 - from / to) }
     }
 
     /// What a change takes, in us, between two of [`SPEEDS`].
@@ -70,7 +70,7 @@ mod tests {
     /// + ramp x 0.528 x 0.6471, so ramp = (735 - 352.9 - 57.1) / 0.3416 = 951 us a volt.
     #[test]
     fn two_entries_give_path_and_ramp() {
-        let d = Driver::fit(1307.0, 735.0);
+        let d = ThomsonDriver::fit(1307.0, 735.0);
         assert!((d.path - 25_333.3).abs() < 0.1 && (d.ramp - 951.0).abs() < 1.0, "{d:?}");
         assert!(
             (d.us(SPEEDS[3], SPEEDS[4]) - 1307.0).abs() < 1e-9
@@ -88,7 +88,7 @@ mod tests {
             .collect();
         assert_eq!(table.len(), 30);
         let at = |mhz: f64| SPEEDS.iter().copied().find(|s| s.0 == mhz).expect("a speed");
-        let d = Driver::fit(1307.0, 735.0);
+        let d = ThomsonDriver::fit(1307.0, 735.0);
         for (from, to, us) in table {
             let ours = d.us(at(from), at(to));
             assert!((ours / us - 1.0).abs() < 0.01, "{from} to {to}: {ours}, measured {us}");
@@ -103,7 +103,7 @@ mod tests {
         let volts = [1.340, 1.244, 1.180, 1.116, 1.052, 0.988];
         let dothan = |i: usize| (SPEEDS[i].0, volts[i]);
         // The ramp refitted: 325 us over 0.352 V.
-        let d = Driver { path: 25_333.3, ramp: 951.0 * 0.528 / 0.352 };
+        let d = ThomsonDriver { path: 25_333.3, ramp: 951.0 * 0.528 / 0.352 };
         assert!((d.us(dothan(5), dothan(0)) - 735.0).abs() < 0.5);
         assert!((d.us(dothan(5), dothan(4)) / 832.0 - 1.0).abs() > 0.01);
     }

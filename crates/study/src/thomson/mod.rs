@@ -7,14 +7,17 @@
 //! times is the spread over that phase.
 
 mod driver;
+mod left_open;
 mod ours;
 
 use crate::printed::PrintedFigure;
-use crate::{Basis, Bench, Figure, Study, StudyError, machine_idle, number, open, rows, table, workload};
+use crate::{
+    Basis, Figure, Study, StudyBench, StudyError, machine_idle, number, open, rows, table, workload,
+};
 use wattwise_figure::mean_sd;
 use wattwise_model::machine::MachineModel;
 use wattwise_model::workload::{Dist, Step};
-use wattwise_page::{Axis, Heatmap, Plot, Point, Section, Series, Shape};
+use wattwise_page::{Axis, Heatmap, LineShape, Plot, Point, Section, Series};
 use wattwise_policy::MS;
 use wattwise_sim::outcome::Timeline;
 
@@ -38,12 +41,12 @@ pub(crate) fn job_cycles() -> u64 {
 }
 
 /// Run times in ms over all start phases.
-pub(crate) fn runtimes(bench: &Bench, policy: &str) -> Result<Vec<f64>, StudyError> {
+pub(crate) fn runtimes(bench: &StudyBench, policy: &str) -> Result<Vec<f64>, StudyError> {
     runtimes_over(bench, policy, COMMON_PERIOD_NS)
 }
 
 /// The same with the starts spread over `period_ns`.
-fn runtimes_over(bench: &Bench, policy: &str, period_ns: u64) -> Result<Vec<f64>, StudyError> {
+fn runtimes_over(bench: &StudyBench, policy: &str, period_ns: u64) -> Result<Vec<f64>, StudyError> {
     wattwise_threads::map(0..PHASES, |i| {
         let start = REST_NS + period_ns * i / PHASES;
         let w = workload("python", KHZ, vec![(start, 1, vec![Step::Run(Dist::Fixed(job_cycles()))])]);
@@ -59,7 +62,7 @@ fn runtimes_over(bench: &Bench, policy: &str, period_ns: u64) -> Result<Vec<f64>
 /// When the machine's idle policy or the policy is unknown, or the job does not end.
 pub fn run_times(machine: MachineModel, policy: &str) -> Result<Vec<f64>, StudyError> {
     let idle = machine_idle(&machine)?;
-    runtimes(&Bench { machine, idle, demotion: None }, policy)
+    runtimes(&StudyBench { machine, idle, demotion: None }, policy)
 }
 
 /// A policy's published mean and standard deviation in ms.
@@ -82,12 +85,12 @@ fn speed_curve(name: &str, timeline: &Timeline, from_ns: u64, to_ns: u64) -> Ser
             points.push(point);
         }
     }
-    Series { name: name.to_owned(), shape: Shape::Step, points }
+    Series { name: name.to_owned(), shape: LineShape::Step, points }
 }
 
 /// Time in seconds from the end of the work until the lowest speed, after `busy_ns` of full load.
 pub(crate) fn descent(
-    bench: &Bench,
+    bench: &StudyBench,
     policy: &str,
     busy_ns: u64,
     watch_ns: u64,
@@ -106,12 +109,12 @@ pub(crate) fn descent(
 }
 
 /// Time in seconds from the highest to the lowest of all speeds.
-fn descent_of(throttled: &Bench, policy: &str) -> Result<f64, StudyError> {
+fn descent_of(throttled: &StudyBench, policy: &str) -> Result<f64, StudyError> {
     Ok(descent(throttled, policy, 4000 * MS, 40_000 * MS)?.0)
 }
 
 /// Bursts of 300 ms every 2.25 s for half a minute: each covers at least 95 % of one poll's window.
-fn bursts(bench: &Bench, policy: &str) -> Result<(f64, Series), StudyError> {
+fn bursts(bench: &StudyBench, policy: &str) -> Result<(f64, Series), StudyError> {
     const SPAN_NS: u64 = 30_000 * MS;
     let steps = vec![Step::Period(2250 * MS), Step::Run(Dist::Fixed(300 * u64::from(KHZ)))];
     let w = workload("bursts", KHZ, vec![(0, SPAN_NS / (2250 * MS), steps)]);
@@ -127,20 +130,20 @@ fn bursts(bench: &Bench, policy: &str) -> Result<(f64, Series), StudyError> {
 }
 
 /// The machine, with changes of speed as its driver makes them.
-pub(crate) fn laptop() -> Result<Bench, StudyError> {
-    let mut bench = Bench::new("thinkpad-r51")?;
+pub(crate) fn laptop() -> Result<StudyBench, StudyError> {
+    let mut bench = StudyBench::new("thinkpad-r51")?;
     bench.machine.domains[0].transition.stall_ns = table_2().stall_ns();
     Ok(bench)
 }
 
 /// What table 2 is by FreeBSD's driver, from two of its entries.
-fn table_2() -> driver::Driver {
+fn table_2() -> driver::ThomsonDriver {
     let read = |(from, to): (u32, u32)| {
         let (from, to) = (from.to_string(), to.to_string());
         rows(TRANSITION).find(|r| r[0] == from && r[1] == to).map_or(f64::NAN, |r| number(r[2]))
     };
     let [down, up] = driver::READ;
-    driver::Driver::fit(read(down), read(up))
+    driver::ThomsonDriver::fit(read(down), read(up))
 }
 
 /// Reruns the study.
@@ -149,7 +152,7 @@ fn table_2() -> driver::Driver {
 /// When the machine model or a policy is missing.
 pub fn run() -> Result<Study, StudyError> {
     let bench = laptop()?;
-    let mut throttled = Bench::new("thinkpad-r51-tstates")?;
+    let mut throttled = StudyBench::new("thinkpad-r51-tstates")?;
     // Eighteen changes of at most 3 ms are nothing beside a descent of seconds.
     throttled.machine.domains[0].transition.stall_ns.fill(0);
     let mut figures = Vec::new();
@@ -159,7 +162,7 @@ pub fn run() -> Result<Study, StudyError> {
     let mut differences = differences(&figures);
     let ours = ours::answers(&bench, &throttled, &mut figures)?;
     let (printed, score, causes) = ours::printed(&ours, &figures);
-    let open = open::thomson::questions(&bench, &throttled)?;
+    let open = left_open::questions(&bench, &throttled)?;
     differences.extend(causes.into_iter().map(|c| c.text));
     differences.push(of_table_2(&printed));
     let fitted = vec![
@@ -219,6 +222,7 @@ pub fn run() -> Result<Study, StudyError> {
         score,
         results: figures,
         tables: Vec::new(),
+        charts: Vec::new(),
         fitted,
         differences,
         open,
@@ -241,7 +245,7 @@ fn of_table_2(printed: &[PrintedFigure]) -> String {
 }
 
 /// Run times over the start phases under each policy; the curves are their cumulative shares.
-fn run_time_figures(bench: &Bench, figures: &mut Vec<Figure>) -> Result<Vec<Series>, StudyError> {
+fn run_time_figures(bench: &StudyBench, figures: &mut Vec<Figure>) -> Result<Vec<Series>, StudyError> {
     let cases: [(&str, &str, Option<&str>, Basis); 5] = [
         ("maximum speed forced", "performance", Some("performance"), Basis::Construction),
         ("old algorithm, as the paper prints it", "powerd-2010", Some("powerd"), Basis::Predicted),
@@ -277,7 +281,7 @@ fn run_time_figures(bench: &Bench, figures: &mut Vec<Figure>) -> Result<Vec<Seri
         sorted.sort_by(f64::total_cmp);
         let n = sorted.len() as f64;
         let points = sorted.iter().enumerate().map(|(i, t)| Point::from((*t, (i + 1) as f64 / n))).collect();
-        spread.push(Series { name: policy.to_owned(), shape: Shape::Step, points });
+        spread.push(Series { name: policy.to_owned(), shape: LineShape::Step, points });
     }
     Ok(spread)
 }
@@ -296,7 +300,7 @@ fn unprinted(what: String, unit: &'static str, modelled: f64) -> Figure {
 }
 
 /// Figure 4: from the highest to the lowest speed.
-fn descent_figures(throttled: &Bench, figures: &mut Vec<Figure>) -> Result<Vec<Series>, StudyError> {
+fn descent_figures(throttled: &StudyBench, figures: &mut Vec<Figure>) -> Result<Vec<Series>, StudyError> {
     let (down, hiadaptive) = descent(throttled, "powerd:mode=hiadaptive", 4000 * MS, 40_000 * MS)?;
     let (down_burst, burst) = descent(throttled, "burst", 4000 * MS, 40_000 * MS)?;
     let (_, adaptive) = descent(throttled, "powerd:mode=adaptive", 4000 * MS, 40_000 * MS)?;
@@ -310,7 +314,7 @@ fn descent_figures(throttled: &Bench, figures: &mut Vec<Figure>) -> Result<Vec<S
 }
 
 /// Figure 5: mean power under short bursts.
-fn burst_figures(bench: &Bench, figures: &mut Vec<Figure>) -> Result<Vec<Series>, StudyError> {
+fn burst_figures(bench: &StudyBench, figures: &mut Vec<Figure>) -> Result<Vec<Series>, StudyError> {
     let mut curves = Vec::new();
     for policy in ["powerd:mode=hiadaptive", "powerd-2010", "burst"] {
         let (watts, curve) = bursts(bench, policy)?;

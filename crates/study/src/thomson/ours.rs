@@ -8,8 +8,8 @@
 
 use super::driver::SPEEDS;
 use super::{JOB_MS, KHZ, PRINTED, descent_of, laptop, runtimes_over, table_2};
-use crate::printed::{Cause, List, Ours, PrintedFigure, Score};
-use crate::{Basis, Bench, Figure, StudyError, beside, workload};
+use crate::printed::{List, MissCause, OurFigures, PrintedFigure, Score};
+use crate::{Basis, Figure, StudyBench, StudyError, beside, workload};
 use wattwise_figure::mean_sd;
 use wattwise_model::workload::{Dist, Step};
 use wattwise_policy::MS;
@@ -36,7 +36,7 @@ const ORDERS: [(&str, &str); 4] = [
 ];
 
 /// The machine with the tick that the patch counts in.
-fn with_tick(hz: u64) -> Result<Bench, StudyError> {
+fn with_tick(hz: u64) -> Result<StudyBench, StudyError> {
     let mut bench = laptop()?;
     bench.machine.tick.period_ns = 1_000_000_000 / hz;
     Ok(bench)
@@ -48,7 +48,7 @@ fn burst(hz: u64, policy: &str) -> Result<(f64, f64), StudyError> {
 }
 
 /// Degrees at rest, once it has come to rest.
-fn at_rest_c(bench: &Bench, policy: &str) -> Result<f64, StudyError> {
+fn at_rest_c(bench: &StudyBench, policy: &str) -> Result<f64, StudyError> {
     const FROM_NS: u64 = 20_000 * MS;
     const SPAN_NS: u64 = 10_000 * MS;
     let w = workload("rest", KHZ, vec![(FROM_NS + SPAN_NS, 1, vec![Step::Run(Dist::Fixed(1))])]);
@@ -61,7 +61,7 @@ fn at_rest_c(bench: &Bench, policy: &str) -> Result<f64, StudyError> {
 
 /// Longest time from a load's start to the highest speed under the printed rule, in ms: what a job that outlasts it loses says
 /// how long it ran slowly.
-fn worst_delay_ms(bench: &Bench) -> Result<f64, StudyError> {
+fn worst_delay_ms(bench: &StudyBench) -> Result<f64, StudyError> {
     let times = runtimes_over(bench, POWERD_2010, PERIOD_NS)?;
     let lost = 1.0 - 600.0 / 1700.0;
     let stall_ms = table_2().us(SPEEDS[5], SPEEDS[0]) * 1e-3;
@@ -70,11 +70,11 @@ fn worst_delay_ms(bench: &Bench) -> Result<f64, StudyError> {
 
 /// What was worked out beside the printed figures, and the answers by key.
 pub(super) fn answers(
-    bench: &Bench,
-    throttled: &Bench,
+    bench: &StudyBench,
+    throttled: &StudyBench,
     results: &mut Vec<Figure>,
-) -> Result<Ours, StudyError> {
-    let mut ours = Ours::default();
+) -> Result<OurFigures, StudyError> {
+    let mut ours = OurFigures::default();
     let driver = table_2();
     for from in SPEEDS {
         for to in SPEEDS.into_iter().filter(|to| *to != from) {
@@ -90,7 +90,7 @@ pub(super) fn answers(
     ours.set("slice_share", longest / SLICE_US * 100.0);
     ours.set("timer", 1e9 / ACPI_HZ);
     ours.set("speed_states", throttled.machine.kinds[0].levels.len() as f64);
-    let run = |ours: &mut Ours, key: &str, (mean, sd): (f64, f64)| {
+    let run = |ours: &mut OurFigures, key: &str, (mean, sd): (f64, f64)| {
         ours.set_spread(format!("run_time:{key}"), (mean, sd));
         ours.set(format!("run_time_sd:{key}"), sd);
     };
@@ -107,7 +107,7 @@ pub(super) fn answers(
 }
 
 /// Other readings of the clocks.
-fn beside_it(bench: &Bench, results: &mut Vec<Figure>) -> Result<(), StudyError> {
+fn beside_it(bench: &StudyBench, results: &mut Vec<Figure>) -> Result<(), StudyError> {
     let mut add = |what: &str, unit, (mean, sd): (f64, Option<f64>)| {
         results.push(Figure {
             what: what.to_owned(),
@@ -133,7 +133,7 @@ fn beside_it(bench: &Bench, results: &mut Vec<Figure>) -> Result<(), StudyError>
 }
 
 /// The printed figures with the answers beside them.
-pub(super) fn printed(ours: &Ours, results: &[Figure]) -> (Vec<PrintedFigure>, Score, Vec<Cause>) {
+pub(super) fn printed(ours: &OurFigures, results: &[Figure]) -> (Vec<PrintedFigure>, Score, Vec<MissCause>) {
     let list = List::read("000", PRINTED);
     let causes = causes(ours, results);
     let (figures, score) = beside(&list, ours, &causes, &ORDERS);
@@ -141,13 +141,13 @@ pub(super) fn printed(ours: &Ours, results: &[Figure]) -> (Vec<PrintedFigure>, S
 }
 
 /// Reasons, each where the figures show it.
-fn causes(ours: &Ours, results: &[Figure]) -> Vec<Cause> {
+fn causes(ours: &OurFigures, results: &[Figure]) -> Vec<MissCause> {
     let of = |part: &str| results.iter().find(|f| f.what.contains(part)).map_or(f64::NAN, |f| f.modelled);
     let mut out = Vec::new();
     let (ours_ms, eight, ten) =
         (ours.get("run_time:burst").unwrap_or(f64::NAN), of("8 ticks of 100 Hz"), of("10 ticks of 128 Hz"));
     if ours_ms < 279.2 - 2.1 && (eight - 279.2).abs() < 2.1 {
-        out.push(Cause {
+        out.push(MissCause {
             about: vec!["run_time:burst".into(), "run_time_sd:burst".into()],
             text: format!(
                 "The patch as printed acts at the 4th busy tick: {:.1} ms by the statistics clock, {:.1} ms if it ticked at \
@@ -161,7 +161,7 @@ fn causes(ours: &Ours, results: &[Figure]) -> Vec<Cause> {
     }
     let sd = ours.get("run_time_sd:powerd").unwrap_or(f64::NAN);
     if sd < 0.9 * 30.7 {
-        out.push(Cause {
+        out.push(MissCause {
             about: vec!["run_time_sd:powerd".into()],
             text: format!(
                 "Over all phases it is {sd:.1} ms; one of ten trials is itself uncertain by a quarter, and how the trials' starts \
@@ -171,7 +171,7 @@ fn causes(ours: &Ours, results: &[Figure]) -> Vec<Cause> {
     }
     let descent = ours.get("descent").unwrap_or(f64::NAN);
     if descent > 1.1 * 26.0 {
-        out.push(Cause {
+        out.push(MissCause {
             about: vec!["descent".into()],
             text: format!(
                 "hiadaptive lowers an inner speed by 1/32 a look from twice the highest: {descent:.1} s at 260 ms a look. \
@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn a_cause_goes_with_the_figures_that_it_explains() {
         let causes = |burst: f64, eight: f64, sd: f64, descent: f64| {
-            let mut ours = Ours::default();
+            let mut ours = OurFigures::default();
             ours.set("run_time:burst", burst);
             ours.set("run_time_sd:powerd", sd);
             ours.set("descent", descent);

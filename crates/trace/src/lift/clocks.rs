@@ -12,11 +12,13 @@
 //! The events do not tell the truth on every machine: where the processor chooses its clock (HWP, CPPC)
 //! the kernel writes none, so that they are missing rather than wrong.
 
-use super::DEFAULT_KHZ;
-use crate::ImportOptions;
-use crate::events::Read;
+use crate::events::TraceRead;
+use crate::options::ImportOptions;
 use wattwise_model::machine;
 use wattwise_model::workload::ClockOrigin;
+
+/// A clock that nobody stated: then a cycle is a nanosecond, and a 1 GHz core replays in recorded time.
+pub const DEFAULT_KHZ: u32 = 1_000_000;
 
 /// Processors whose names tell no clock: a part of the name, base and highest clock in MHz. From the vendors' data
 /// sheets (Intel ARK, AMD product pages); of hybrids the large cores' clocks.
@@ -59,7 +61,7 @@ const SOUND_KHZ: std::ops::RangeInclusive<u64> = 50_000..=10_000_000;
 
 /// What a CPU's counters show at a moment, or between two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Counts {
+pub(super) struct ClockCounts {
     pub(super) at: u64,
     pub(super) cycles: u64,
     pub(super) misses: u64,
@@ -73,9 +75,9 @@ pub(super) struct Stint {
     misses: u64,
 }
 
-impl Counts {
+impl ClockCounts {
     /// `None`: the counters went back, so they were set anew.
-    pub(super) fn since(&self, before: &Counts) -> Option<Stint> {
+    pub(super) fn since(&self, before: &ClockCounts) -> Option<Stint> {
         Some(Stint {
             ns: self.at.checked_sub(before.at)?,
             cycles: self.cycles.checked_sub(before.cycles)?,
@@ -124,7 +126,7 @@ impl Clocks {
         }
     }
 
-    pub(super) fn header(&mut self, read: &Read) {
+    pub(super) fn header(&mut self, read: &TraceRead) {
         if self.origin == ClockOrigin::Stated {
             return;
         }

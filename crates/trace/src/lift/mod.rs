@@ -66,23 +66,21 @@
 //! ready: a CPU does not idle beside a task that waits for it. A task that runs although we thought it asleep was
 //! woken by a timer as far as we can know. All of these are counted and told in a warning.
 
-mod clocks;
+pub(crate) mod clocks;
 mod roles;
 
 use crate::bounds::MAX_TID;
-use crate::clock::Clock;
-use crate::events::{Comm, Comms, Event, EventKind, Left, Level, Sink, Switch, Target};
-use crate::lift::clocks::{Clocks, Counts};
+use crate::clock::TraceClock;
+use crate::error::TraceError;
+use crate::events::{Comm, Comms, Event, EventKind, KernelContext, Left, Sink, Switch, WakeTarget};
+use crate::lift::clocks::{ClockCounts, Clocks};
 use crate::lift::roles::{Cast, Fate, Roles};
-use crate::{ImportOptions, TraceError};
-use wattwise_figure::{OverBudget, Part};
+use crate::options::ImportOptions;
+use wattwise_figure::{BudgetPart, OverBudget};
 use wattwise_model::workload::{MemoryShare, Op, Program, Recorded, ScriptBuilder, Task, TaskId, Workload};
 
 /// Timer sleeps that an inferred rhythm rests on.
 const RHYTHM: usize = 8;
-
-/// A clock that nobody stated: then a cycle is a nanosecond, and a 1 GHz core replays in recorded time.
-pub const DEFAULT_KHZ: u32 = 1_000_000;
 
 /// The most bytes of a step: two numbers with their heads.
 const STEP_BYTES: u64 = 18;
@@ -188,7 +186,7 @@ impl Tracked {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Cpu {
+struct LiftedCpu {
     /// `None`: not known; `Some(None)`: idle.
     current: Option<Option<u32>>,
     /// Since when the present occupant has been here, as far as `busy` is concerned.
@@ -196,7 +194,7 @@ struct Cpu {
     busy: u64,
     khz: u32,
     /// What its counters showed at the last switch.
-    counts: Option<Counts>,
+    counts: Option<ClockCounts>,
     /// Cycles since then that are in a script already.
     given: u64,
 }
@@ -220,8 +218,8 @@ pub(super) struct Lifter<'o> {
     tasks: Vec<Tracked>,
     /// By thread id: task index + 1, 0 for none.
     by_tid: Vec<u32>,
-    cpus: Vec<Cpu>,
-    clock: Clock,
+    cpus: Vec<LiftedCpu>,
+    clock: TraceClock,
     /// When the recording last lost events, on whichever CPU.
     lost_at: Option<u64>,
     switches: u64,
@@ -247,7 +245,7 @@ impl<'o> Lifter<'o> {
             tasks: Vec::new(),
             by_tid: Vec::new(),
             cpus: Vec::new(),
-            clock: Clock::default(),
+            clock: TraceClock::default(),
             lost_at: None,
             switches: 0,
             wakings: 0,
@@ -265,12 +263,12 @@ impl<'o> Lifter<'o> {
         self.switches
     }
 
-    fn cpu(&mut self, cpu: u16) -> &mut Cpu {
+    fn cpu(&mut self, cpu: u16) -> &mut LiftedCpu {
         let i = usize::from(cpu);
         if self.cpus.len() <= i {
             let since = self.clock.start();
             for n in self.cpus.len()..=i {
-                self.cpus.push(Cpu { since, khz: self.clocks.first(n), ..Cpu::default() });
+                self.cpus.push(LiftedCpu { since, khz: self.clocks.first(n), ..LiftedCpu::default() });
             }
         }
         &mut self.cpus[i]
@@ -316,7 +314,7 @@ impl<'o> Lifter<'o> {
 
     /// A new task for a thread id, which may have belonged to another before.
     fn born(&mut self, tid: u32, comms: Option<(Comm, &Comms)>) -> Waker {
-        if let Err(over) = self.options.budget.allows(Part::Tasks, self.tasks.len() as u64 + 1) {
+        if let Err(over) = self.options.budget.allows(BudgetPart::Tasks, self.tasks.len() as u64 + 1) {
             self.over = Some(over);
             return None;
         }
@@ -440,7 +438,7 @@ impl<'o> Lifter<'o> {
 
     /// The task in whose context an event was written, if it can be a waker.
     fn waker(&mut self, event: &Event, target: u32) -> Waker {
-        if event.level == Level::Hardirq || event.current == 0 || event.current == target {
+        if event.level == KernelContext::Hardirq || event.current == 0 || event.current == target {
             return None;
         }
         self.task(event.current, None)
@@ -532,7 +530,7 @@ impl<'o> Lifter<'o> {
         cpu.since = since.min(at);
     }
 
-    fn waking(&mut self, event: &Event, target: Target, comms: &Comms) {
+    fn waking(&mut self, event: &Event, target: WakeTarget, comms: &Comms) {
         let Some(id) = self.task(target.tid, Some((target.comm, comms))) else { return };
         self.prio(id, target.prio);
         let waker = self.waker(event, target.tid);
@@ -544,7 +542,7 @@ impl<'o> Lifter<'o> {
             }
             LiftState::Asleep { since, left } => {
                 self.tasks[id as usize].early = None;
-                let waker = waker.filter(|_| left != Left::Disk || event.level == Level::Task);
+                let waker = waker.filter(|_| left != Left::Disk || event.level == KernelContext::Task);
                 self.end_sleep(id, since, left, at, waker);
                 self.tasks[id as usize].state = LiftState::Runnable { since: at };
             }
@@ -554,7 +552,7 @@ impl<'o> Lifter<'o> {
         }
     }
 
-    fn wakeup(&mut self, event: &Event, target: Target, comms: &Comms) {
+    fn wakeup(&mut self, event: &Event, target: WakeTarget, comms: &Comms) {
         let Some(id) = self.task(target.tid, Some((target.comm, comms))) else { return };
         match self.tasks[id as usize].state {
             LiftState::Running { .. } => self.tasks[id as usize].early = None,
@@ -577,7 +575,7 @@ impl<'o> Lifter<'o> {
         self.tasks[id as usize].state = LiftState::Runnable { since: self.clock.now() };
     }
 
-    fn wakeup_new(&mut self, event: &Event, target: Target, comms: &Comms) {
+    fn wakeup_new(&mut self, event: &Event, target: WakeTarget, comms: &Comms) {
         let tid = target.tid;
         let unseen = self.by_tid.get(tid as usize).filter(|i| **i > 0);
         let unseen = unseen.is_some_and(|i| self.tasks[(*i - 1) as usize].state == LiftState::Unseen);
@@ -654,7 +652,7 @@ impl<'o> Lifter<'o> {
 
     /// The counters at a switch: whoever leaves has run that many cycles since the last one, those at its
     /// wake-ups of others included.
-    fn counted(&mut self, n: u16, now: Counts) {
+    fn counted(&mut self, n: u16, now: ClockCounts) {
         let stated = self.options.memory_share;
         let cpu = self.cpu(n);
         let given = std::mem::take(&mut cpu.given);
@@ -709,7 +707,7 @@ impl<'o> Lifter<'o> {
             }
             EventKind::Ended { tid } => self.exit(tid, at),
             EventKind::Counted { cycles, misses, .. } => {
-                self.counted(event.cpu, Counts { at, cycles, misses });
+                self.counted(event.cpu, ClockCounts { at, cycles, misses });
             }
             EventKind::Work { tid, work } => {
                 let Some(id) = self.task(tid, None) else { return };
@@ -736,11 +734,11 @@ impl<'o> Lifter<'o> {
     pub(super) fn finish(
         mut self,
         comms: &Comms,
-        read: crate::events::Read,
+        read: crate::events::TraceRead,
         name: &str,
     ) -> Result<(Workload, Vec<bool>), TraceError> {
         let end = self.clock.now();
-        let span = self.options.budget.allows(Part::Simulated, self.since_start(end) / 1_000_000_000);
+        let span = self.options.budget.allows(BudgetPart::Simulated, self.since_start(end) / 1_000_000_000);
         if let Some(over) = self.over.or(span.err()) {
             return Err(TraceError::OverBudget { name: name.to_owned(), over });
         }
@@ -806,7 +804,7 @@ impl<'o> Lifter<'o> {
         }
     }
 
-    fn warnings(&self, read: &crate::events::Read) -> Vec<String> {
+    fn warnings(&self, read: &crate::events::TraceRead) -> Vec<String> {
         let mut warnings = read.warnings.clone();
         warnings.extend(self.clock.warnings());
         if let Some(w) = self.options.suspend_w.filter(|_| read.suspended_ns > 0) {
@@ -860,7 +858,7 @@ impl<'o> Lifter<'o> {
 }
 
 impl Sink for Lifter<'_> {
-    fn header(&mut self, read: &crate::events::Read) {
+    fn header(&mut self, read: &crate::events::TraceRead) {
         self.clocks.header(read);
         self.roles.note(&read.notes);
         (self.release_ns, self.memory_unknown) = (read.notes.release_ns, read.notes.memory_unknown);
@@ -875,8 +873,8 @@ impl Sink for Lifter<'_> {
             return self.side(event, comms);
         }
         let budget = &self.options.budget;
-        let cpus = budget.allows(Part::Cpus, u64::from(event.cpu) + 1);
-        if let Err(over) = cpus.and_then(|()| budget.allows(Part::Memory, self.bytes())) {
+        let cpus = budget.allows(BudgetPart::Cpus, u64::from(event.cpu) + 1);
+        if let Err(over) = cpus.and_then(|()| budget.allows(BudgetPart::Memory, self.bytes())) {
             self.over = Some(over);
             return;
         }
@@ -899,7 +897,7 @@ impl Sink for Lifter<'_> {
             }
             EventKind::Exit { tid } => self.exit(tid, time_ns),
             EventKind::CpuFrequency { cpu, khz } => self.frequency(cpu, khz),
-            EventKind::HrtimerStart { absolute } if event.level == Level::Task => {
+            EventKind::HrtimerStart { absolute } if event.level == KernelContext::Task => {
                 if let Some(id) = self.task(event.current, None) {
                     self.tasks[id as usize].timer = Some(absolute);
                 }

@@ -24,8 +24,10 @@
 
 mod others;
 
+use crate::error::TraceError;
 use crate::events::{Comm, Comms};
-use crate::{ImportOptions, Notes, TraceError};
+use crate::notes::Notes;
+use crate::options::ImportOptions;
 use std::collections::{HashMap, HashSet};
 use wattwise_figure::nearest;
 use wattwise_model::workload::{ForegroundOrigin, Role, Strangers};
@@ -66,7 +68,7 @@ const KERNEL_NAMES: [&str; 21] = [
 
 /// Who started a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Node {
+enum TaskNode {
     /// One that the lifter keeps, by its number.
     Task(u32),
     /// One that is older than the recording, by its thread id.
@@ -87,7 +89,7 @@ struct Kin {
     tid: u32,
     /// Its process; 0 where that is not known.
     pid: u32,
-    parent: Option<Node>,
+    parent: Option<TaskNode>,
     /// When it was forked; `None`: before the recording.
     born_at: Option<u64>,
     exited_at: Option<u64>,
@@ -100,7 +102,7 @@ struct Kin {
 
 /// The recorded command.
 #[derive(Clone, Copy, Debug)]
-struct Command {
+struct RecordedCommand {
     task: u32,
     comm: Comm,
     at: u64,
@@ -119,7 +121,7 @@ pub(super) struct Roles<'o> {
     replayed: Vec<u32>,
     /// The recorder stopped the command.
     stopped: bool,
-    command: Option<Command>,
+    command: Option<RecordedCommand>,
 }
 
 /// What became of a task.
@@ -188,7 +190,7 @@ impl<'o> Roles<'o> {
         self.kin.push(Kin {
             tid,
             pid: old.map_or(0, |o| o.pid),
-            parent: old.and_then(|o| o.parent).map(Node::Tid),
+            parent: old.and_then(|o| o.parent).map(TaskNode::Tid),
             born_at: None,
             exited_at: None,
             named: false,
@@ -205,12 +207,12 @@ impl<'o> Roles<'o> {
     /// Whether this fork has already been told by another record.
     pub(super) fn is_fork_of(&self, child: u32, parent: Option<u32>) -> bool {
         let kin = &self.kin[child as usize];
-        kin.born_at.is_some() && kin.parent == parent.map(Node::Task)
+        kin.born_at.is_some() && kin.parent == parent.map(TaskNode::Task)
     }
 
     pub(super) fn forked(&mut self, parent: Option<u32>, child: u32, at: u64) {
         let kin = &mut self.kin[child as usize];
-        kin.parent = parent.map(Node::Task);
+        kin.parent = parent.map(TaskNode::Task);
         kin.born_at = Some(at);
         // Until it is told that it is another's thread.
         kin.pid = kin.tid;
@@ -235,7 +237,7 @@ impl<'o> Roles<'o> {
             None => RECORDERS[..3].contains(&comms.name(before)) && !RECORDERS.contains(&comms.name(comm)),
         };
         if is_command && self.command.is_none() {
-            self.command = Some(Command { task, comm, at });
+            self.command = Some(RecordedCommand { task, comm, at });
         }
     }
 
@@ -278,7 +280,7 @@ impl<'o> Roles<'o> {
             self.by_name(comms, file)?
         } else if !self.replayed.is_empty() {
             let roots: HashSet<u32> = self.replayed.iter().copied().collect();
-            let is = |node: Node| matches!(node, Node::Task(t) if roots.contains(&self.kin[t as usize].tid));
+            let is = |node: TaskNode| matches!(node, TaskNode::Task(t) if roots.contains(&self.kin[t as usize].tid));
             self.descended(is, ForegroundOrigin::Replayed)
         } else if let Some(command) = self.command.filter(|c| comms.name(c.comm) != TIMER) {
             self.by_command(command, comms)
@@ -312,7 +314,7 @@ impl<'o> Roles<'o> {
     }
 
     /// The tasks for which `is` holds, and all their descendants.
-    fn with_descendants(&self, is: impl Fn(Node) -> bool) -> Vec<bool> {
+    fn with_descendants(&self, is: impl Fn(TaskNode) -> bool) -> Vec<bool> {
         // Tasks that are older than the recording are found by thread id, with a task of ours or without.
         let tasks = self.kin.len();
         let mut by_tid: HashMap<u32, usize> =
@@ -322,17 +324,17 @@ impl<'o> Roles<'o> {
             self.kin.iter().enumerate().filter(|(_, k)| k.born_at.is_none()).map(|(i, k)| (k.tid, i)),
         );
         let node = |i: usize| match i.checked_sub(tasks) {
-            None => Node::Task(i as u32),
-            Some(old) => Node::Tid(olds[old]),
+            None => TaskNode::Task(i as u32),
+            Some(old) => TaskNode::Tid(olds[old]),
         };
         let up = |i: usize| {
             let parent = match node(i) {
-                Node::Task(t) => self.kin[t as usize].parent,
-                Node::Tid(t) => self.old.get(&t).and_then(|o| o.parent).map(Node::Tid),
+                TaskNode::Task(t) => self.kin[t as usize].parent,
+                TaskNode::Tid(t) => self.old.get(&t).and_then(|o| o.parent).map(TaskNode::Tid),
             };
             match parent? {
-                Node::Task(t) => Some(t as usize),
-                Node::Tid(t) => by_tid.get(&t).copied(),
+                TaskNode::Task(t) => Some(t as usize),
+                TaskNode::Tid(t) => by_tid.get(&t).copied(),
             }
         };
         let mut known: Vec<Option<bool>> = vec![None; tasks + olds.len()];
@@ -360,8 +362,8 @@ impl<'o> Roles<'o> {
     fn kernel(&self, names: &[Comm], comms: &Comms) -> Vec<bool> {
         let is_father = |comm: Comm| comms.name(comm) == KTHREADD.1;
         let children = self.with_descendants(|node| match node {
-            Node::Task(t) => self.kin[t as usize].tid == KTHREADD.0 && is_father(names[t as usize]),
-            Node::Tid(t) => t == KTHREADD.0 && self.old.get(&t).is_some_and(|o| is_father(o.comm)),
+            TaskNode::Task(t) => self.kin[t as usize].tid == KTHREADD.0 && is_father(names[t as usize]),
+            TaskNode::Tid(t) => t == KTHREADD.0 && self.old.get(&t).is_some_and(|o| is_father(o.comm)),
         });
         let by_name = |comm: Comm| KERNEL_NAMES.iter().any(|n| comms.name(comm).starts_with(n));
         let unsure = |k: &Kin| k.parent.is_none();
@@ -374,13 +376,13 @@ impl<'o> Roles<'o> {
         let given = &self.options.foreground;
         let ids: Vec<u32> = given.iter().filter_map(|g| g.parse().ok()).filter(|id| *id > 0).collect();
         let old_name = |o: &Old| given.iter().any(|g| g == comms.name(o.comm));
-        let is = |node: Node| match node {
-            Node::Task(t) => {
+        let is = |node: TaskNode| match node {
+            TaskNode::Task(t) => {
                 let k = &self.kin[t as usize];
                 let old = k.born_at.is_none() && self.old.get(&k.tid).is_some_and(old_name);
                 k.named || old || ids.contains(&k.tid) || ids.contains(&k.pid)
             }
-            Node::Tid(t) => {
+            TaskNode::Tid(t) => {
                 ids.contains(&t) || self.old.get(&t).is_some_and(|o| old_name(o) || ids.contains(&o.pid))
             }
         };
@@ -404,11 +406,13 @@ impl<'o> Roles<'o> {
     }
 
     /// The tasks for which `is` holds, and all that they started.
-    fn descended(&self, is: impl Fn(Node) -> bool, origin: ForegroundOrigin) -> Cast {
+    fn descended(&self, is: impl Fn(TaskNode) -> bool, origin: ForegroundOrigin) -> Cast {
         let inside = self.with_descendants(is);
         let roots: Vec<u32> = (0..self.kin.len() as u32)
             .filter(|&t| inside[t as usize])
-            .filter(|&t| !matches!(self.kin[t as usize].parent, Some(Node::Task(p)) if inside[p as usize]))
+            .filter(
+                |&t| !matches!(self.kin[t as usize].parent, Some(TaskNode::Task(p)) if inside[p as usize]),
+            )
             .collect();
         let (fates, _) = self.tree(&inside, &roots);
         let release = roots.iter().map(|&r| self.kin[r as usize].born_at).min().flatten();
@@ -416,8 +420,8 @@ impl<'o> Roles<'o> {
     }
 
     /// The recorded command's tree.
-    fn by_command(&self, command: Command, comms: &Comms) -> Cast {
-        let inside = self.with_descendants(|node| node == Node::Task(command.task));
+    fn by_command(&self, command: RecordedCommand, comms: &Comms) -> Cast {
+        let inside = self.with_descendants(|node| node == TaskNode::Task(command.task));
         let (fates, over) = self.tree(&inside, &[command.task]);
         let name = comms.name(command.comm).to_owned();
         let mut warnings = Vec::new();

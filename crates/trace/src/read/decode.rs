@@ -21,21 +21,21 @@
 //! | kallsyms, printk, comms | 4 + n, 4 + n, 8 + n | not of use here |
 
 use crate::bounds::{MAX_CPUS, MAX_TID};
-use crate::events::{Comm, Comms, EventKind, Left, Level, Switch, Target};
-use crate::read::take::{Order, Take};
+use crate::events::{Comm, Comms, EventKind, KernelContext, Left, Switch, WakeTarget};
+use crate::take::{ByteOrder, Take};
 
 /// Where in a record a field is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Field {
+pub(crate) struct RecordField {
     offset: u16,
     /// 0: the format has no such field.
     size: u16,
     signed: bool,
-    place: Place,
+    place: FieldPlace,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Place {
+enum FieldPlace {
     #[default]
     Here,
     /// `__data_loc`: length and offset from the record's start.
@@ -44,7 +44,7 @@ enum Place {
     After,
 }
 
-impl Field {
+impl RecordField {
     pub(crate) fn offset(self) -> usize {
         usize::from(self.offset)
     }
@@ -53,7 +53,7 @@ impl Field {
     }
 
     #[inline]
-    fn number(self, raw: &[u8], order: Order) -> Option<i64> {
+    fn number(self, raw: &[u8], order: ByteOrder) -> Option<i64> {
         let b = raw.get(usize::from(self.offset)..)?;
         Some(match (self.size, self.signed) {
             (4, true) => i64::from(order.u32(b)? as i32),
@@ -68,14 +68,14 @@ impl Field {
     }
 
     #[inline]
-    fn text(self, raw: &[u8], order: Order) -> Option<&[u8]> {
+    fn text(self, raw: &[u8], order: ByteOrder) -> Option<&[u8]> {
         let start = usize::from(self.offset);
-        if self.place == Place::Here {
+        if self.place == FieldPlace::Here {
             return raw.get(start..start + usize::from(self.size));
         }
         let locator = order.u32(raw.get(start..)?)?;
         let (mut at, len) = ((locator & 0xffff) as usize, (locator >> 16) as usize);
-        if self.place == Place::After {
+        if self.place == FieldPlace::After {
             at += start + usize::from(self.size);
         }
         raw.get(at..at + len)
@@ -87,7 +87,7 @@ impl Field {
 pub(crate) struct Format<'a> {
     pub(crate) name: &'a str,
     pub(crate) id: Option<u16>,
-    fields: Vec<(&'a str, Field)>,
+    fields: Vec<(&'a str, RecordField)>,
     print: &'a str,
 }
 
@@ -111,10 +111,10 @@ impl<'a> Format<'a> {
     }
 
     /// `TYPE NAME[LEN]; offset:N; size:N; signed:N;`
-    fn field(text: &'a str) -> Option<(&'a str, Field)> {
+    fn field(text: &'a str) -> Option<(&'a str, RecordField)> {
         let mut parts = text.split(';').map(str::trim);
         let declaration = parts.next()?;
-        let mut field = Field::default();
+        let mut field = RecordField::default();
         for part in parts {
             match part.split_once(':') {
                 Some(("offset", n)) => field.offset = n.trim().parse().ok()?,
@@ -124,17 +124,17 @@ impl<'a> Format<'a> {
             }
         }
         if declaration.starts_with("__data_loc") {
-            field.place = Place::Record;
+            field.place = FieldPlace::Record;
         } else if declaration.starts_with("__rel_loc") {
-            field.place = Place::After;
+            field.place = FieldPlace::After;
         }
         // The name is the last word, an array's length cut off: `char prev_comm[16]`.
         let name = declaration.rsplit([' ', '*']).next()?;
         Some((name.split('[').next()?, field))
     }
 
-    pub(crate) fn get(&self, name: &str) -> Field {
-        self.fields.iter().find(|(n, _)| *n == name).map_or(Field::default(), |(_, f)| *f)
+    pub(crate) fn get(&self, name: &str) -> RecordField {
+        self.fields.iter().find(|(n, _)| *n == name).map_or(RecordField::default(), |(_, f)| *f)
     }
 
     fn has(&self, names: &[&str]) -> bool {
@@ -163,36 +163,36 @@ impl<'a> Format<'a> {
 /// Fields that every record begins with.
 #[derive(Clone, Copy, Debug, Default)]
 struct Common {
-    flags: Field,
-    pid: Field,
+    flags: RecordField,
+    pid: RecordField,
 }
 
 /// How to read one kind of tracepoint.
 #[derive(Debug)]
 enum Layout {
-    Switch { prev: [Field; 3], state: Field, next: [Field; 3], states: Vec<(u64, Left)> },
-    Wake { which: fn(Target) -> EventKind, who: [Field; 3], cpu: Field },
-    Fork { parent: Field, child: Field, comm: Field },
-    Exit { tid: Field },
-    Idle { state: Field, cpu: Field },
-    Frequency { khz: Field, cpu: Field },
-    Hrtimer { mode: Field },
-    Migrate { tid: Field, to: Field },
-    Exec { file: Field, tid: Field },
-    Suspend { action: Field, start: Field },
+    Switch { prev: [RecordField; 3], state: RecordField, next: [RecordField; 3], states: Vec<(u64, Left)> },
+    Wake { which: fn(WakeTarget) -> EventKind, who: [RecordField; 3], cpu: RecordField },
+    Fork { parent: RecordField, child: RecordField, comm: RecordField },
+    Exit { tid: RecordField },
+    Idle { state: RecordField, cpu: RecordField },
+    Frequency { khz: RecordField, cpu: RecordField },
+    Hrtimer { mode: RecordField },
+    Migrate { tid: RecordField, to: RecordField },
+    Exec { file: RecordField, tid: RecordField },
+    Suspend { action: RecordField, start: RecordField },
 }
 
 /// A decoded record.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Decoded {
-    pub(crate) level: Level,
+    pub(crate) level: KernelContext,
     pub(crate) current: u32,
     pub(crate) kind: EventKind,
 }
 
 /// What a record turned out to be.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Record {
+pub(crate) enum DecodedRecord {
     /// Of use.
     Event(Decoded),
     /// Some other tracepoint.
@@ -214,8 +214,8 @@ const NOWHERE: u64 = u64::MAX;
 /// Decodes records of one recording.
 #[derive(Debug)]
 pub(crate) struct Decoder {
-    pub(crate) order: Order,
-    kind: Field,
+    pub(crate) order: ByteOrder,
+    kind: RecordField,
     /// Where the kernel has the name of the innermost step of a suspend, for its event tells only that.
     suspends: u64,
     /// By `common_type`.
@@ -223,8 +223,8 @@ pub(crate) struct Decoder {
 }
 
 impl Decoder {
-    pub(crate) fn new(order: Order) -> Decoder {
-        Decoder { order, kind: Field::default(), suspends: NOWHERE, layouts: Vec::new() }
+    pub(crate) fn new(order: ByteOrder) -> Decoder {
+        Decoder { order, kind: RecordField::default(), suspends: NOWHERE, layouts: Vec::new() }
     }
 
     /// Whether records of sched_switch can be read.
@@ -331,29 +331,30 @@ impl Decoder {
 
     /// Reads a record.
     #[inline]
-    pub(crate) fn decode(&self, raw: &[u8], comms: &mut Comms) -> Record {
-        let Some(id) = self.kind.number(raw, self.order) else { return Record::Bad };
-        let Some(Some((common, layout))) = self.layouts.get(id as usize) else { return Record::Other };
+    pub(crate) fn decode(&self, raw: &[u8], comms: &mut Comms) -> DecodedRecord {
+        let Some(id) = self.kind.number(raw, self.order) else { return DecodedRecord::Bad };
+        let Some(Some((common, layout))) = self.layouts.get(id as usize) else { return DecodedRecord::Other };
         match self.fields(raw, common, layout, comms) {
-            Some(decoded) => Record::Event(decoded),
-            None => Record::Bad,
+            Some(decoded) => DecodedRecord::Event(decoded),
+            None => DecodedRecord::Bad,
         }
     }
 
     #[inline]
     fn fields(&self, raw: &[u8], common: &Common, layout: &Layout, comms: &mut Comms) -> Option<Decoded> {
         let order = self.order;
-        let number = |f: Field| f.number(raw, order);
-        let tid = |f: Field| number(f).and_then(|n| u32::try_from(n).ok()).filter(|&t| t < MAX_TID);
-        let prio = |f: Field| number(f).map(|n| n.clamp(-1, 200) as i16);
-        let cpu = |f: Field| number(f).filter(|&c| (0..i64::from(MAX_CPUS)).contains(&c)).map(|c| c as u16);
+        let number = |f: RecordField| f.number(raw, order);
+        let tid = |f: RecordField| number(f).and_then(|n| u32::try_from(n).ok()).filter(|&t| t < MAX_TID);
+        let prio = |f: RecordField| number(f).map(|n| n.clamp(-1, 200) as i16);
+        let cpu =
+            |f: RecordField| number(f).filter(|&c| (0..i64::from(MAX_CPUS)).contains(&c)).map(|c| c as u16);
         let flags = number(common.flags)?;
         let level = if flags & (FLAG_HARDIRQ | FLAG_NMI) != 0 {
-            Level::Hardirq
+            KernelContext::Hardirq
         } else if flags & FLAG_SOFTIRQ != 0 {
-            Level::Softirq
+            KernelContext::Softirq
         } else {
-            Level::Task
+            KernelContext::Task
         };
         let kind = match layout {
             Layout::Switch { prev, state, next, states } => EventKind::Switch(Switch {
@@ -365,7 +366,7 @@ impl Decoder {
                 next_prio: prio(next[2])?,
                 next_comm: comms.number(next[0].text(raw, order)?),
             }),
-            Layout::Wake { which, who, cpu: target } => which(Target {
+            Layout::Wake { which, who, cpu: target } => which(WakeTarget {
                 tid: tid(who[1])?,
                 prio: prio(who[2])?,
                 comm: comms.number(who[0].text(raw, order)?),
@@ -393,7 +394,7 @@ impl Decoder {
             Layout::Suspend { action, start } => {
                 let started = number(*start)? != 0;
                 let is_it = match action.place {
-                    Place::Here => number(*action)? as u64 == self.suspends,
+                    FieldPlace::Here => number(*action)? as u64 == self.suspends,
                     _ => action.text(raw, order)?.starts_with(SUSPENDED),
                 };
                 EventKind::SuspendResume { suspended: is_it.then_some(started) }
@@ -440,12 +441,12 @@ impl TracingData {
     /// Parses the container; `None` when not even its head is there. Version 7 has its parts elsewhere:
     /// only the head is taken.
     pub(crate) fn parse(data: &[u8]) -> Option<TracingData> {
-        let mut take = Take { rest: data.strip_prefix(MAGIC)?, order: Order::Little };
+        let mut take = Take { rest: data.strip_prefix(MAGIC)?, order: ByteOrder::Little };
         // perf writes "0.5" and "0.6" for what trace-cmd calls 5 and 6.
         let version = std::str::from_utf8(take.string()?).ok()?;
         let version = version.rsplit('.').next()?.parse().ok()?;
         if take.bytes(1)? == [1] {
-            take.order = Order::Big;
+            take.order = ByteOrder::Big;
         }
         take.bytes(1)?;
         let page_size = take.u32()?;
@@ -516,7 +517,7 @@ mod tests {
 
     #[test]
     fn offsets_states_and_located_strings_come_from_the_format() {
-        let mut decoder = Decoder::new(Order::Little);
+        let mut decoder = Decoder::new(ByteOrder::Little);
         decoder.learn(SWITCH.as_bytes());
         let mut raw = vec![0u8; 72];
         raw[..2].copy_from_slice(&372u16.to_le_bytes());
@@ -531,15 +532,15 @@ mod tests {
         raw[60] = 99;
         raw[64..69].copy_from_slice(b"disk\0");
         let mut comms = Comms::default();
-        let Record::Event(d) = decoder.decode(&raw, &mut comms) else { panic!("{raw:?}") };
+        let DecodedRecord::Event(d) = decoder.decode(&raw, &mut comms) else { panic!("{raw:?}") };
         let EventKind::Switch(s) = d.kind else { panic!("{d:?}") };
-        assert_eq!((d.level, d.current, s.left), (Level::Softirq, 7, Left::Disk));
+        assert_eq!((d.level, d.current, s.left), (KernelContext::Softirq, 7, Left::Disk));
         assert_eq!((s.prev_tid, s.prev_prio, s.next_tid, s.next_prio), (7, 120, 9, 99));
         assert_eq!((comms.name(s.prev_comm), comms.name(s.next_comm)), ("disk", "ab"));
         for n in 2..60 {
-            assert_eq!(decoder.decode(&raw[..n], &mut comms), Record::Bad, "{n}");
+            assert_eq!(decoder.decode(&raw[..n], &mut comms), DecodedRecord::Bad, "{n}");
         }
-        assert_eq!(decoder.decode(&[1, 1], &mut comms), Record::Other);
+        assert_eq!(decoder.decode(&[1, 1], &mut comms), DecodedRecord::Other);
     }
 
     /// The format of Linux 6.1, whose `action` is a place in the kernel, and that of a kernel that writes the name.
@@ -552,7 +553,7 @@ mod tests {
         let mut raw = vec![0u8; 40];
         raw[0] = 9;
         let mut of = |action: &str, strings: &str, place: u64, started: u8| {
-            let mut decoder = Decoder::new(Order::Little);
+            let mut decoder = Decoder::new(ByteOrder::Little);
             let rest = "\tfield:int val;\toffset:16;\tsize:4;\tsigned:1;\n\tfield:bool start;\toffset:20;\tsize:1;\tsigned:0;\n";
             decoder.learn(format!("{COMMON}{action}{rest}").as_bytes());
             decoder.learn_strings(strings.as_bytes());
@@ -560,7 +561,9 @@ mod tests {
             raw[20] = started;
             raw[24..40].copy_from_slice(b"machine_suspend\0");
             match decoder.decode(&raw, &mut Comms::default()) {
-                Record::Event(Decoded { kind: EventKind::SuspendResume { suspended }, .. }) => suspended,
+                DecodedRecord::Event(Decoded { kind: EventKind::SuspendResume { suspended }, .. }) => {
+                    suspended
+                }
                 other => panic!("{other:?}"),
             }
         };

@@ -1,6 +1,8 @@
 //! Files that are taken for recordings and are none that is read: what they are, and the command that makes one of them. Each kind
 //! is a line of the table, told by how a file starts.
 
+use crate::error::TraceError;
+
 /// What a kind is called, and what to do with it; FILE stands for the file's name.
 pub(crate) struct Foreign {
     pub(crate) what: &'static str,
@@ -154,6 +156,36 @@ fn is_json(start: &[u8]) -> bool {
     let text = text(start);
     let mut letters = text.chars().filter(|c| !c.is_whitespace());
     matches!((letters.next(), letters.next()), (Some('{'), Some('"' | '}')) | (Some('['), Some('{' | ']')))
+}
+
+/// Why what starts like no recording is not read.
+pub(crate) fn unknown(name: &str, start: &[u8]) -> TraceError {
+    if start.is_empty() {
+        return TraceError::Unusable {
+            name: name.to_owned(),
+            what: "is empty".into(),
+            remedy: "expected perf.data, trace.dat or ftrace text, also as .zst; make one with `wattwise record -o FILE -- COMMAND`".into(),
+        };
+    }
+    if let Some(kind) = of(start) {
+        let what = format!("{}, no recording that wattwise reads", kind.what);
+        return TraceError::Unusable {
+            name: name.to_owned(),
+            what,
+            remedy: kind.remedy.replace("FILE", &wattwise_figure::shell::file(name)),
+        };
+    }
+    if String::from_utf8_lossy(start).contains("sched_switch:") {
+        return TraceError::Unusable {
+            name: name.to_owned(),
+            what: "text of the scheduler's events without the CPU and the time of each, expected both".into(),
+            remedy:
+                "print it anew: `perf script -F comm,tid,cpu,time,event,trace`, or take tracefs's `trace`"
+                    .into(),
+        };
+    }
+    let start = start.iter().take(16).flat_map(|b| b.escape_ascii()).map(char::from).collect();
+    TraceError::Unknown { name: name.to_owned(), start }
 }
 
 #[cfg(test)]

@@ -3,10 +3,10 @@
 //! Arguments are taken from their own keys, for a name may hold blanks, brackets, dashes and line ends.
 
 use crate::bounds::{MAX_CPUS, MAX_TID};
-use crate::events::{Comms, EventKind, Left, Switch, Target};
-use crate::marks::{self, Work};
+use crate::events::{Comms, EventKind, Left, Switch, WakeTarget};
+use crate::marks::{self, MarkedWork};
 use crate::read::decode::program;
-use crate::read::ftrace_line::{Line, is_kernels, seconds, true_one};
+use crate::read::ftrace_line::{LineHead, is_kernels, seconds, true_one};
 
 /// The word after a key, `key` with its `=`.
 fn value<'a>(arguments: &'a str, key: &str) -> Option<&'a str> {
@@ -99,9 +99,9 @@ fn switch(arguments: &str, comms: &mut Comms) -> Option<Switch> {
     })
 }
 
-fn target(arguments: &str, comms: &mut Comms) -> Option<Target> {
+fn target(arguments: &str, comms: &mut Comms) -> Option<WakeTarget> {
     if let Some((comm, fields)) = name(arguments, "comm=", "pid=", "prio=") {
-        return Some(Target {
+        return Some(WakeTarget {
             tid: tid(fields, "pid=")?,
             prio: prio(value(fields, "prio=")?)?,
             comm: comms.number(comm.as_bytes()),
@@ -112,14 +112,14 @@ fn target(arguments: &str, comms: &mut Comms) -> Option<Target> {
     let is_whole = |after: &str| !arguments.starts_with("comm=") || after.starts_with("CPU:");
     let (name, tid, prio, after) = short(arguments).filter(|(.., after)| is_whole(after))?;
     let cpu = after.split("CPU:").nth(1).and_then(|c| c.trim().parse().ok()).unwrap_or(0);
-    Some(Target { tid, prio, comm: comms.number(name.as_bytes()), cpu })
+    Some(WakeTarget { tid, prio, comm: comms.number(name.as_bytes()), cpu })
 }
 
 /// A mark by which another clock is told.
 const CLOCK_SYNC: &str = "trace_event_clock_sync: parent_ts=";
 
 /// The event of a line: `Ok(None)` for tracepoints of no use, `Err` for one of use that makes no sense.
-pub(super) fn kind(line: &Line<'_>, comms: &mut Comms) -> Result<Option<EventKind>, ()> {
+pub(super) fn kind(line: &LineHead<'_>, comms: &mut Comms) -> Result<Option<EventKind>, ()> {
     let a = line.arguments;
     let cpu = |key| number(a, key).filter(|c| *c < MAX_CPUS);
     let kind = match line.name {
@@ -173,7 +173,7 @@ pub(super) fn kind(line: &Line<'_>, comms: &mut Comms) -> Result<Option<EventKin
             None => return Ok(None),
         },
         marks::EVENT if marks::is_mark(a) => (|| {
-            let work = Work { cycles: number(a, "cycles=")?, stall_ns: number(a, "stall_ns=")? };
+            let work = MarkedWork { cycles: number(a, "cycles=")?, stall_ns: number(a, "stall_ns=")? };
             Some(EventKind::Work { tid: tid(a, "pid=")?, work })
         })(),
         _ => return Ok(None),
@@ -194,10 +194,10 @@ fn is_absolute(mode: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::events::Level;
+    use crate::events::KernelContext;
     use crate::read::ftrace_line::{Columns, Stamp, parse};
 
-    fn event(line: &str) -> (Level, u32, u16, u64, EventKind, Vec<String>) {
+    fn event(line: &str) -> (KernelContext, u32, u16, u64, EventKind, Vec<String>) {
         let mut comms = Comms::default();
         let l = parse(line).unwrap();
         let kind = kind(&l, &mut comms).unwrap().unwrap();
@@ -216,14 +216,14 @@ mod tests {
             "   a [7] b-x-10876   [001] d.s2.  2782.591741: sched_switch: prev_comm=a [7] b-x prev_pid=10876 \
              prev_prio=120 prev_state=R+ ==> next_comm=my prog next_pid=10999 next_prio=98",
         );
-        assert_eq!((level, current, cpu, time), (Level::Softirq, 10876, 1, 2_782_591_741_000));
+        assert_eq!((level, current, cpu, time), (KernelContext::Softirq, 10876, 1, 2_782_591_741_000));
         assert_eq!(names, ["a [7] b-x", "my prog"]);
         let EventKind::Switch(s) = kind else { panic!() };
         assert_eq!((s.left, s.next_tid, s.next_prio), (Left::Runnable, 10999, 98));
         let (level, .., kind, _) =
             event("<idle>-0 (-----) [000] dNh4. 1.5: sched_waking: comm=x pid=9 prio=100 target_cpu=003");
-        assert_eq!(level, Level::Hardirq);
-        assert!(matches!(kind, EventKind::Waking(Target { tid: 9, prio: 100, cpu: 3, .. })));
+        assert_eq!(level, KernelContext::Hardirq);
+        assert!(matches!(kind, EventKind::Waking(WakeTarget { tid: 9, prio: 100, cpu: 3, .. })));
     }
 
     /// Fifteen bytes are a program's own to choose (prctl(2), PR_SET_NAME), and the kernel writes them as they are.
@@ -268,7 +268,7 @@ mod tests {
                 let waking = format!("{head}sched_waking: comm={forged} pid=8 prio=98 target_cpu=003");
                 let (.., kind, _) = event(&waking);
                 assert!(
-                    matches!(kind, EventKind::Waking(Target { tid: 8, prio: 98, cpu: 3, .. })),
+                    matches!(kind, EventKind::Waking(WakeTarget { tid: 8, prio: 98, cpu: 3, .. })),
                     "{waking}: {kind:?}"
                 );
                 let of = |what: &str| event(&format!("{head}{what}")).4;

@@ -21,7 +21,7 @@
 //! (PREEMPT_RT adds need-resched-lazy before it) the fourth.
 
 use crate::bounds::{MAX_CPUS, MAX_TID};
-use crate::events::Level;
+use crate::events::KernelContext;
 
 /// When, as the text has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub(super) enum Stamp {
 
 /// A line's head.
 #[derive(Debug, PartialEq)]
-pub(super) struct Line<'a> {
+pub(super) struct LineHead<'a> {
     /// The task's thread id; `None` where the writer knew none.
     pub(super) current: Option<u32>,
     pub(super) cpu: u16,
@@ -80,13 +80,13 @@ impl Columns {
     }
 
     /// In whose time an event was written.
-    pub(super) fn level(&self, flags: Option<&str>) -> Level {
-        let Some(flags) = flags.map(str::as_bytes) else { return Level::Task };
+    pub(super) fn level(&self, flags: Option<&str>) -> KernelContext {
+        let Some(flags) = flags.map(str::as_bytes) else { return KernelContext::Task };
         let usual = if flags.len() > 5 { 3 } else { 2 };
         match flags.get(self.interrupt.map_or(usual, usize::from)) {
-            Some(b'h' | b'H' | b'Z' | b'z') => Level::Hardirq,
-            Some(b's') => Level::Softirq,
-            _ => Level::Task,
+            Some(b'h' | b'H' | b'Z' | b'z') => KernelContext::Hardirq,
+            Some(b's') => KernelContext::Softirq,
+            _ => KernelContext::Task,
         }
     }
 }
@@ -105,7 +105,7 @@ pub(super) fn true_one<T>(readings: impl Iterator<Item = (usize, bool, T)>) -> O
 }
 
 /// Takes a line's head apart; `None` for anything that is no event.
-pub(super) fn parse(line: &str) -> Option<Line<'_>> {
+pub(super) fn parse(line: &str) -> Option<LineHead<'_>> {
     let brackets = line.match_indices('[').filter_map(|(open, _)| {
         let (cpu, after) = line[open + 1..].split_once(']')?;
         let parsed = after_cpu(&line[..open], cpu.trim().parse().ok()?, after)?;
@@ -128,7 +128,7 @@ fn name_before(task: &str) -> &str {
     name.strip_suffix(['-', ' ']).unwrap_or(name)
 }
 
-fn after_cpu<'a>(before: &'a str, cpu: u16, after: &'a str) -> Option<Line<'a>> {
+fn after_cpu<'a>(before: &'a str, cpu: u16, after: &'a str) -> Option<LineHead<'a>> {
     if cpu >= MAX_CPUS {
         return None;
     }
@@ -142,16 +142,16 @@ fn after_cpu<'a>(before: &'a str, cpu: u16, after: &'a str) -> Option<Line<'a>> 
         }
     };
     let (name, arguments) = event(rest)?;
-    Some(Line { current: task(before)?, cpu, flags, time, name, arguments })
+    Some(LineHead { current: task(before)?, cpu, flags, time, name, arguments })
 }
 
 /// Heads whose CPU and flags are one word: the option latency-format, and `trace-cmd report -l`.
-fn fused(line: &str) -> impl Iterator<Item = (usize, bool, Line<'_>)> {
+fn fused(line: &str) -> impl Iterator<Item = (usize, bool, LineHead<'_>)> {
     line.match_indices('-')
         .filter_map(|(dash, _)| Some((dash, is_kernels(&line[..dash]), after_dash(&line[dash + 1..])?)))
 }
 
-fn after_dash(text: &str) -> Option<Line<'_>> {
+fn after_dash(text: &str) -> Option<LineHead<'_>> {
     const MOST_FLAGS: usize = 10;
     let (tid, rest) = word(text)?;
     let (place, rest) = word(rest)?;
@@ -164,7 +164,7 @@ fn after_dash(text: &str) -> Option<Line<'_>> {
     let tid = tid.parse().ok().filter(|tid| *tid < MAX_TID)?;
     let (time, rest) = fused_time(rest)?;
     let (name, arguments) = event(rest)?;
-    sound.then_some(Line { current: Some(tid), cpu, flags: Some(flags), time, name, arguments })
+    sound.then_some(LineHead { current: Some(tid), cpu, flags: Some(flags), time, name, arguments })
 }
 
 /// `2782.591741:`, or microseconds with a mark for long ones: `12us :`, `12us+:`, `12us!:`.
@@ -301,7 +301,11 @@ mod tests {
         };
         let rt = ["irqs-off", "need-resched", "need-resched-lazy", "hardirq/softirq", "preempt-depth"];
         for (names, flags, level) in [
-            (&["irqs-off", "need-resched", "hardirq/softirq", "preempt-depth"][..], "d.h1", Level::Hardirq),
+            (
+                &["irqs-off", "need-resched", "hardirq/softirq", "preempt-depth"][..],
+                "d.h1",
+                KernelContext::Hardirq,
+            ),
             (
                 &[
                     "irqs-off/BH-disabled",
@@ -311,22 +315,24 @@ mod tests {
                     "migrate-disable",
                 ],
                 "bNs2.",
-                Level::Softirq,
+                KernelContext::Softirq,
             ),
-            (&rt, "d..h2", Level::Hardirq),
-            (&rt, "d.Ls2", Level::Softirq),
-            (&rt, "d.h.2", Level::Task),
-            (&["CPU#", "irqs-off", "need-resched", "hardirq/softirq"], "d.h", Level::Hardirq),
+            (&rt, "d..h2", KernelContext::Hardirq),
+            (&rt, "d.Ls2", KernelContext::Softirq),
+            (&rt, "d.h.2", KernelContext::Task),
+            (&["CPU#", "irqs-off", "need-resched", "hardirq/softirq"], "d.h", KernelContext::Hardirq),
         ] {
             assert_eq!(head(names).level(Some(flags)), level, "{names:?} {flags}");
         }
         // Without a comment the number of columns decides.
-        for (flags, level) in
-            [("d.h2.", Level::Hardirq), ("d..h2..", Level::Hardirq), ("d...2..", Level::Task)]
-        {
+        for (flags, level) in [
+            ("d.h2.", KernelContext::Hardirq),
+            ("d..h2..", KernelContext::Hardirq),
+            ("d...2..", KernelContext::Task),
+        ] {
             assert_eq!(Columns::default().level(Some(flags)), level, "{flags}");
         }
-        assert_eq!(Columns::default().level(None), Level::Task);
+        assert_eq!(Columns::default().level(None), KernelContext::Task);
     }
 
     #[test]

@@ -19,19 +19,19 @@
 //! kernel's. Where a switch's head is of another task than its `prev_pid`, heads are read by what the switches say of them, and
 //! where they say nothing (all tasks outside of the namespace have the number 0) by who is on that CPU.
 
-use crate::TraceError;
 use crate::bounds::MAX_CPUS;
-use crate::events::{Comms, Event, EventKind, Level, Read, Sink};
+use crate::error::TraceError;
+use crate::events::{Comms, Event, EventKind, KernelContext, Sink, TraceRead};
 use crate::lacks::Lack;
 use crate::marks;
-use crate::plan::{Plan, kernels};
+use crate::plan::{ReadPlan, kernels};
 use crate::read::ftrace_event::kind;
-use crate::read::ftrace_line::{Columns, Line, PERFS_OWN, Stamp, parse};
-use crate::read::input::Input;
+use crate::read::ftrace_line::{Columns, LineHead, PERFS_OWN, Stamp, parse};
+use crate::read::input::TraceInput;
 use crate::read::perf_data::{OF_COMMAND, some_cpus};
 use crate::read::perf_script::{ByPerf, of_tasks};
 use std::collections::BTreeMap;
-use wattwise_figure::Part;
+use wattwise_figure::BudgetPart;
 
 /// Longest line; the kernel's own have at most a few hundred bytes.
 const MOST_LINE: usize = 4 << 10;
@@ -45,7 +45,15 @@ const MOST_BACKWARDS: u64 = 16;
 /// Whether text looks like a recording: one of its lines is an event or ftrace's own head.
 pub(crate) fn is(start: &[u8]) -> bool {
     let text = String::from_utf8_lossy(start);
-    text.lines().any(|l| l.starts_with("# tracer:") || parse(l).is_some())
+    is_page(start) || text.lines().any(|l| l.starts_with("# tracer:") || parse(l).is_some())
+}
+
+/// Whether it is a page such as systrace's: its viewer's program, of any length, comes before the text.
+fn is_page(start: &[u8]) -> bool {
+    let start = start.trim_ascii_start();
+    ["<!doctype html", "<html"]
+        .iter()
+        .any(|tag| start.get(..tag.len()).is_some_and(|start| start.eq_ignore_ascii_case(tag.as_bytes())))
 }
 
 /// One switch of so many whose head is of another task is damage; more, and the heads count otherwise.
@@ -59,7 +67,7 @@ const UNKNOWN: u32 = u32::MAX;
 
 /// What is known of a CPU.
 #[derive(Clone, Copy, Debug)]
-struct Cpu {
+struct TextCpu {
     first_ns: u64,
     last_ns: u64,
     /// Who was there at first, by the first switch.
@@ -68,15 +76,25 @@ struct Cpu {
     current: Option<u32>,
 }
 
-/// Reads from a position to the end. Damage costs a line at a time.
+/// Reads a whole recording.
 pub(crate) fn read<S: Sink>(
-    input: &Input,
-    at: u64,
-    plan: &Plan,
+    input: &TraceInput,
+    plan: &ReadPlan,
     comms: &mut Comms,
     sink: &mut S,
-) -> Result<Read, TraceError> {
-    let mut text = Text::new(input, plan, comms, sink);
+) -> Result<TraceRead, TraceError> {
+    read_from(input, 0, plan, comms, sink)
+}
+
+/// Reads from a position to the end. Damage costs a line at a time.
+pub(crate) fn read_from<S: Sink>(
+    input: &TraceInput,
+    at: u64,
+    plan: &ReadPlan,
+    comms: &mut Comms,
+    sink: &mut S,
+) -> Result<TraceRead, TraceError> {
+    let mut text = TextReader::new(input, plan, comms, sink);
     let mut window = input.window(at, input.len());
     let mut skipping = false;
     loop {
@@ -112,7 +130,7 @@ pub(crate) fn read<S: Sink>(
 
 /// Whose the head of a text is, by its first line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Head {
+enum TextHead {
     /// There was no line yet.
     None,
     /// `perf script --header`: what is in it comes from whoever recorded, command line and all.
@@ -120,12 +138,12 @@ enum Head {
     Other,
 }
 
-impl Head {
+impl TextHead {
     /// Takes a line that is no event; whether it is the first. trace-cmd's may stand below its version.
     fn take(&mut self, line: &str) -> bool {
-        let first = *self == Head::None;
+        let first = *self == TextHead::None;
         if first && !line.starts_with("version = ") && !line.is_empty() {
-            *self = if line.starts_with("# ====") { Head::PerfScript } else { Head::Other };
+            *self = if line.starts_with("# ====") { TextHead::PerfScript } else { TextHead::Other };
         }
         first
     }
@@ -138,17 +156,17 @@ fn numbered(line: &str) -> Option<&str> {
 }
 
 /// Text being read.
-struct Text<'a, S: Sink> {
-    input: &'a Input,
-    plan: &'a Plan,
+struct TextReader<'a, S: Sink> {
+    input: &'a TraceInput,
+    plan: &'a ReadPlan,
     comms: &'a mut Comms,
     sink: &'a mut S,
-    read: Read,
+    read: TraceRead,
     columns: Columns,
     /// An event whose fields end too early, with what followed it: a name in it may go on in the next line.
     broken: Option<String>,
-    head: Head,
-    cpus: BTreeMap<u16, Cpu>,
+    head: TextHead,
+    cpus: BTreeMap<u16, TextCpu>,
     /// Events to be sorted.
     kept: Vec<Event>,
     over: Option<wattwise_figure::OverBudget>,
@@ -179,17 +197,17 @@ struct Text<'a, S: Sink> {
     by_perf: ByPerf,
 }
 
-impl<'a, S: Sink> Text<'a, S> {
-    fn new(input: &'a Input, plan: &'a Plan, comms: &'a mut Comms, sink: &'a mut S) -> Self {
-        Text {
+impl<'a, S: Sink> TextReader<'a, S> {
+    fn new(input: &'a TraceInput, plan: &'a ReadPlan, comms: &'a mut Comms, sink: &'a mut S) -> Self {
+        TextReader {
             input,
             plan,
             comms,
             sink,
-            read: Read { format: "ftrace text", ..Read::default() },
+            read: TraceRead { format: "ftrace text", ..TraceRead::default() },
             columns: Columns::default(),
             broken: None,
-            head: Head::None,
+            head: TextHead::None,
             cpus: BTreeMap::new(),
             kept: Vec::new(),
             over: None,
@@ -245,7 +263,7 @@ impl<'a, S: Sink> Text<'a, S> {
             self.read.lost = self.read.lost.saturating_add(n);
             let kind = EventKind::Lost(n);
             let time_ns = self.newest_ns;
-            return self.pass_on(Event { time_ns, cpu: 0, level: Level::Task, current: 0, kind });
+            return self.pass_on(Event { time_ns, cpu: 0, level: KernelContext::Task, current: 0, kind });
         }
         if line.starts_with('#') {
             self.columns.comment(line);
@@ -260,7 +278,7 @@ impl<'a, S: Sink> Text<'a, S> {
         }
         let first = self.head.take(line) && self.read.events == 0;
         let cpus = match self.head {
-            Head::PerfScript => None,
+            TextHead::PerfScript => None,
             _ if first => line.strip_prefix("cpus="),
             _ => numbered(line),
         };
@@ -277,8 +295,8 @@ impl<'a, S: Sink> Text<'a, S> {
     /// Whether a line of the head said something. Of perf's head what says how was recorded, not the command line that it quotes.
     fn take_head(&mut self, line: &str) -> bool {
         match self.head {
-            Head::PerfScript => self.take_perfs_head(line),
-            Head::None | Head::Other => {
+            TextHead::PerfScript => self.take_perfs_head(line),
+            TextHead::None | TextHead::Other => {
                 marks::take_head(line, &mut self.read.notes).is_some() || self.take_perfs_head(line)
             }
         }
@@ -311,7 +329,7 @@ impl<'a, S: Sink> Text<'a, S> {
     }
 
     /// `None` for an event of no use.
-    fn event(&mut self, line: &Line<'_>, kind: Option<EventKind>) {
+    fn event(&mut self, line: &LineHead<'_>, kind: Option<EventKind>) {
         if std::mem::take(&mut self.noted) {
             self.sink.header(&self.read);
         }
@@ -320,7 +338,7 @@ impl<'a, S: Sink> Text<'a, S> {
             if let (Some(kind), Stamp::Ns(time_ns)) =
                 (of_tasks(line, &self.plan.numbers, self.comms), line.time)
             {
-                self.pass_on(Event { time_ns, cpu: 0, level: Level::Task, current: 0, kind });
+                self.pass_on(Event { time_ns, cpu: 0, level: KernelContext::Task, current: 0, kind });
             }
             return;
         }
@@ -340,7 +358,7 @@ impl<'a, S: Sink> Text<'a, S> {
         };
         self.read.found.disordered |= time_ns < self.newest_ns;
         self.newest_ns = self.newest_ns.max(time_ns);
-        let seen = Cpu { first_ns: time_ns, last_ns: time_ns, first_tid: None, current: None };
+        let seen = TextCpu { first_ns: time_ns, last_ns: time_ns, first_tid: None, current: None };
         let cpu = self.cpus.entry(line.cpu).or_insert(seen);
         self.backwards += u64::from(time_ns < cpu.last_ns);
         // What one CPU writes is in order, whatever its times say.
@@ -368,7 +386,7 @@ impl<'a, S: Sink> Text<'a, S> {
         }
         self.kept.push(event);
         let bytes = (self.kept.len() * size_of::<Event>()) as u64;
-        self.over = self.input.budget.allows(Part::Memory, bytes).err();
+        self.over = self.input.budget.allows(BudgetPart::Memory, bytes).err();
     }
 
     /// Where a line's number of its task is of no use, who is there is known from the switches.
@@ -390,7 +408,7 @@ impl<'a, S: Sink> Text<'a, S> {
         self.sink.event(&event, self.comms);
     }
 
-    fn finish(mut self) -> Result<Read, TraceError> {
+    fn finish(mut self) -> Result<TraceRead, TraceError> {
         let is_one = self.broken.take().is_some();
         self.left_out(is_one);
         let unusable = |what: String, remedy: &str| {

@@ -4,15 +4,19 @@
 //! at several places at once (trace.dat has a stream a CPU), so all of them read by position. What
 //! cannot be read so is unpacked first: into memory while it is small, else into a file without a name.
 
+use crate::error::TraceError;
+use crate::read::foreign::unknown;
 use crate::read::unpack::{Packed, packed};
-use crate::read::{START, format};
-use crate::{Source, TraceError};
+use crate::source::Source;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use wattwise_figure::{Budget, Part};
+use wattwise_figure::{Budget, BudgetPart};
+
+/// Of so many bytes, if the file has them: a text's head has a dozen lines before the first event.
+pub(crate) const START: usize = 8 << 10;
 
 /// Unpacked recordings up to this size stay in memory; one of ten million events has about 900 MB.
 const IN_MEMORY: u64 = 32 << 20;
@@ -22,7 +26,7 @@ const MOST_LAYERS: usize = 4;
 
 /// A recording's bytes, read by position.
 #[derive(Debug)]
-pub(crate) struct Input {
+pub(crate) struct TraceInput {
     pub(crate) name: String,
     len: u64,
     bytes: Bytes,
@@ -30,7 +34,11 @@ pub(crate) struct Input {
     pub(crate) budget: Budget,
     /// Said of the unpacking.
     pub(crate) warnings: Vec<String>,
+    is_known: IsKnown,
 }
+
+/// Whether bytes are the start of a recording that is read: what is none is not unpacked to its end.
+type IsKnown = fn(&[u8]) -> bool;
 
 #[derive(Debug)]
 enum Bytes {
@@ -40,9 +48,13 @@ enum Bytes {
     Owned(Vec<u8>),
 }
 
-impl Input {
+impl TraceInput {
     /// Opens a source and unpacks it where it is packed (told by its content) or a pipe.
-    pub(crate) fn open(source: &Source, budget: &Budget) -> Result<Input, TraceError> {
+    pub(crate) fn open(
+        source: &Source,
+        budget: &Budget,
+        is_known: IsKnown,
+    ) -> Result<TraceInput, TraceError> {
         let (name, path, len, bytes) = match source {
             Source::Path(path) => {
                 let io = |error| TraceError::Io { path: path.clone(), error };
@@ -59,7 +71,7 @@ impl Input {
                     });
                 }
                 if !meta.is_file() {
-                    return Input::empty(name, budget).spool(path, file)?.unpacked(path);
+                    return TraceInput::empty(name, budget, is_known).spool(path, file)?.unpacked(path);
                 }
                 (name, path.clone(), meta.len(), Bytes::File(file))
             }
@@ -70,19 +82,21 @@ impl Input {
                 (name.clone(), PathBuf::from(name), data.len() as u64, Bytes::Fixed(data))
             }
         };
-        Input { len, bytes, ..Input::empty(name, budget) }.unpacked(&path)
+        TraceInput { len, bytes, ..TraceInput::empty(name, budget, is_known) }.unpacked(&path)
     }
 
-    fn empty(name: String, budget: &Budget) -> Input {
-        Input { name, len: 0, bytes: Bytes::Fixed(&[]), budget: *budget, warnings: Vec::new() }
+    fn empty(name: String, budget: &Budget, is_known: IsKnown) -> TraceInput {
+        TraceInput { name, len: 0, bytes: Bytes::Fixed(&[]), budget: *budget, warnings: Vec::new(), is_known }
     }
 
     /// The inside of a packed stream, however often it is packed; anything else stays as it is.
-    fn unpacked(mut self, path: &Path) -> Result<Input, TraceError> {
+    fn unpacked(mut self, path: &Path) -> Result<TraceInput, TraceError> {
         for _ in 0..MOST_LAYERS {
             let Some(packed) = self.packed() else { break };
-            let shell =
-                Input { warnings: self.warnings.clone(), ..Input::empty(self.name.clone(), &self.budget) };
+            let shell = TraceInput {
+                warnings: self.warnings.clone(),
+                ..TraceInput::empty(self.name.clone(), &self.budget, self.is_known)
+            };
             let decoder = packed
                 .unpack(Positioned { input: &self, at: packed.begins })
                 .map_err(|error| TraceError::Io { path: path.into(), error })?;
@@ -98,7 +112,7 @@ impl Input {
 
     /// Reads a stream to its end, into memory or a nameless file. An error after the first bytes cuts
     /// the recording short there, with a warning: the readers make of it what they can.
-    fn spool(mut self, path: &Path, mut from: impl Read) -> Result<Input, TraceError> {
+    fn spool(mut self, path: &Path, mut from: impl Read) -> Result<TraceInput, TraceError> {
         let io = |error| TraceError::Io { path: path.into(), error };
         let mut memory = Vec::new();
         let mut file: Option<File> = None;
@@ -119,14 +133,14 @@ impl Input {
             };
             let known_by = self.len.min(START as u64);
             self.len += n as u64;
-            if let Err(over) = self.budget.allows(Part::Disk, self.len) {
+            if let Err(over) = self.budget.allows(BudgetPart::Disk, self.len) {
                 return Err(TraceError::OverBudget { name: self.name, over });
             }
             // What is no recording is not unpacked to its end: it may be all there is room for.
             if known_by < START as u64 && self.len >= START as u64 {
                 let start: Vec<u8> = memory.iter().chain(&chunk[..n]).copied().take(START).collect();
-                if format(&start).is_none() && packed(&start).is_none() {
-                    return Err(TraceError::unknown(&self.name, &start));
+                if !(self.is_known)(&start) && packed(&start).is_none() {
+                    return Err(unknown(&self.name, &start));
                 }
             }
             if file.is_none() && self.len > IN_MEMORY {
@@ -205,7 +219,7 @@ impl Input {
 }
 
 struct Positioned<'a> {
-    input: &'a Input,
+    input: &'a TraceInput,
     at: u64,
 }
 
@@ -220,7 +234,7 @@ impl Read for Positioned<'_> {
 /// Bytes from a part of the input in order, through a buffer of bounded size.
 #[derive(Debug)]
 pub(crate) struct Window<'a> {
-    input: &'a Input,
+    input: &'a TraceInput,
     buffer: Vec<u8>,
     /// Bytes of `buffer` read and not yet taken: from here,
     start: usize,

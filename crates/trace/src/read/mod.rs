@@ -1,6 +1,5 @@
 //! Formats of recordings, one file each, and what they share: bytes by position (`input`), unpacked
-//! (`unpack`), what is none that is read (`foreign`), numbers off the front of bytes (`take`), records
-//! and fields (`decode`).
+//! (`unpack`), what is none that is read (`foreign`), records and fields (`decode`).
 
 pub(crate) mod decode;
 pub(crate) mod foreign;
@@ -12,39 +11,42 @@ pub(crate) mod perf_data;
 mod perf_script;
 pub(crate) mod perfetto;
 mod protobuf;
-pub(crate) mod take;
 pub(crate) mod trace_dat;
 pub(crate) mod unpack;
 
-/// A recording's format, told by how it starts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Format {
-    PerfData,
-    TraceDat,
-    FtraceText,
-    Perfetto,
+use crate::error::TraceError;
+use crate::events::{Comms, Sink, TraceRead};
+use crate::plan::ReadPlan;
+use input::{START, TraceInput};
+
+/// A line a format: the file that says how a recording of it starts (`is`), and reads one (`read`). The first that fits counts.
+macro_rules! formats {
+    ($($format:ident,)*) => {
+        /// Whether a file starts like a recording that is read. An archive may hold a text that looks like one.
+        pub(crate) fn is_known(start: &[u8]) -> bool {
+            foreign::of(start).is_none() && ($($format::is(start) ||)* false)
+        }
+
+        /// Recognises the format, and reads a recording of it.
+        pub(crate) fn whole<S: Sink>(
+            input: &TraceInput,
+            plan: &ReadPlan,
+            comms: &mut Comms,
+            sink: &mut S,
+        ) -> Result<TraceRead, TraceError> {
+            let start = input.section(0, input.len().min(START as u64)).unwrap_or_default();
+            match () {
+                () if !is_known(&start) => Err(foreign::unknown(&input.name, &start)),
+                $(() if $format::is(&start) => $format::read(input, plan, comms, sink),)*
+                () => Err(foreign::unknown(&input.name, &start)),
+            }
+        }
+    };
 }
 
-/// Of so many bytes, if the file has them: a text's head has a dozen lines before the first event.
-pub(crate) const START: usize = 8 << 10;
-
-/// Which format it is; `None` for none that is known.
-pub(crate) fn format(start: &[u8]) -> Option<Format> {
-    match () {
-        // An archive may hold a text that looks like one.
-        () if foreign::of(start).is_some() => None,
-        () if perf_data::MAGIC.iter().any(|m| start.starts_with(*m)) => Some(Format::PerfData),
-        () if trace_dat::is(start) => Some(Format::TraceDat),
-        () if perfetto::is(start) => Some(Format::Perfetto),
-        () if ftrace_text::is(start) || is_page(start) => Some(Format::FtraceText),
-        () => None,
-    }
-}
-
-/// Whether it is a page such as systrace's: its viewer's program, of any length, comes before the text.
-fn is_page(start: &[u8]) -> bool {
-    let start = start.trim_ascii_start();
-    ["<!doctype html", "<html"]
-        .iter()
-        .any(|tag| start.get(..tag.len()).is_some_and(|start| start.eq_ignore_ascii_case(tag.as_bytes())))
+formats! {
+    perf_data,
+    trace_dat,
+    perfetto,
+    ftrace_text,
 }

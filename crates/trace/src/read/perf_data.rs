@@ -48,20 +48,20 @@
 //! 64 KiB to 2 GB at worst; a file cut short loses its last two rounds; pipe mode takes the contents of
 //! `HEADER_TRACING_DATA` for records; and an allocation a sample costs more than all that is done here.
 
-use crate::TraceError;
 use crate::bounds::{MAX_CPUS, MAX_TID};
-use crate::events::{Comms, Event, EventKind, Level, Read, Sink};
+use crate::error::TraceError;
+use crate::events::{Comms, Event, EventKind, KernelContext, Sink, TraceRead};
 use crate::lacks::Lack;
 use crate::notes::Notes;
-use crate::plan::{Plan, kernels};
-use crate::read::decode::{Decoder, Record, TracingData};
-use crate::read::input::{Input, Window};
-use crate::read::take::{Order, Take};
+use crate::plan::{ReadPlan, kernels};
+use crate::read::decode::{DecodedRecord, Decoder, TracingData};
+use crate::read::input::{TraceInput, Window};
+use crate::take::{ByteOrder, Take};
 use std::collections::{BTreeMap, HashMap};
 use wattwise_packed::Pieces;
 
 /// The header's first bytes, as a little-endian and as a big-endian machine write them.
-pub(crate) const MAGIC: [&[u8; 8]; 2] = [b"PERFILE2", b"2ELIFREP"];
+const MAGIC: [&[u8; 8]; 2] = [b"PERFILE2", b"2ELIFREP"];
 
 /// Samples kept for sorting, about 60 MB. perf's default buffers hold some 10 000 a CPU.
 const MOST_KEPT: usize = 1 << 20;
@@ -92,7 +92,7 @@ const INFLATE_STEP: usize = 256 << 10;
 
 /// Where in a sample its fields are, from `perf_event_attr`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Shape {
+struct SampleShape {
     /// Byte offsets in the record's body; `u16::MAX` where the sample has no such field.
     time: u16,
     cpu: u16,
@@ -108,13 +108,18 @@ struct Shape {
     side_time: u16,
 }
 
-impl Shape {
+impl SampleShape {
     /// The fields of a sample in the order that perf_event_open(2) gives.
-    fn new(sample_type: u64, read_format: u64, sample_id_all: bool) -> Shape {
+    fn new(sample_type: u64, read_format: u64, sample_id_all: bool) -> SampleShape {
         const ABSENT: u16 = u16::MAX;
         let has = |bit: u64| sample_type & bit != 0;
-        let mut shape =
-            Shape { time: ABSENT, cpu: ABSENT, tid: ABSENT, side_time: ABSENT, ..Shape::default() };
+        let mut shape = SampleShape {
+            time: ABSENT,
+            cpu: ABSENT,
+            tid: ABSENT,
+            side_time: ABSENT,
+            ..SampleShape::default()
+        };
         // TID, TIME, ID, STREAM_ID, CPU, IDENTIFIER end every other record: 8 bytes each, from TIME on to the end.
         if sample_id_all && has(1 << 2) {
             shape.side_time = 8 * (1 + [6, 9, 7, 16].iter().filter(|b| has(1 << **b)).count() as u16);
@@ -145,7 +150,7 @@ impl Shape {
     }
 
     /// How many words READ has, and how many members its group.
-    fn counts(&self, body: &[u8], order: Order) -> Option<(usize, usize)> {
+    fn counts(&self, body: &[u8], order: ByteOrder) -> Option<(usize, usize)> {
         // TOTAL_TIME_ENABLED 1, TOTAL_TIME_RUNNING 2, ID 4, GROUP 8, LOST 16: 8 bytes each.
         let format = self.read?;
         let bit = |b: u64| usize::from(format & b != 0);
@@ -157,7 +162,7 @@ impl Shape {
 
     /// The values of a group with their ids. `None` where it is no such group, or where the counters
     /// had to be shared with others, so that the counts are not of all the time.
-    fn group<'a>(&self, body: &'a [u8], order: Order) -> Option<impl Iterator<Item = (u64, u64)> + 'a> {
+    fn group<'a>(&self, body: &'a [u8], order: ByteOrder) -> Option<impl Iterator<Item = (u64, u64)> + 'a> {
         let format = self.read?;
         if format & (4 | 8) != 4 | 8 {
             return None;
@@ -176,7 +181,7 @@ impl Shape {
 
     /// The tracepoint's own bytes.
     #[inline]
-    fn raw<'a>(&self, body: &'a [u8], order: Order) -> Option<&'a [u8]> {
+    fn raw<'a>(&self, body: &'a [u8], order: ByteOrder) -> Option<&'a [u8]> {
         let mut at = usize::from(self.rest);
         if self.read.is_some() {
             let (words, _) = self.counts(body, order)?;
@@ -194,13 +199,13 @@ impl Shape {
 /// The attributes, as far as samples need them.
 #[derive(Debug, Default)]
 struct Attrs {
-    shapes: Vec<Shape>,
+    shapes: Vec<SampleShape>,
     /// All samples look alike.
     alike: bool,
     by_id: HashMap<u64, u32>,
     last: (u64, u32),
     /// What an attribute counts, where it counts at all.
-    counts: Vec<Option<Count>>,
+    counts: Vec<Option<GenericCounter>>,
     /// One of them is a tracepoint's.
     tracepoints: bool,
     /// The tracepoints are one command's (perf without -a).
@@ -213,20 +218,20 @@ struct Attrs {
 
 /// What the kernel's generic counters of use count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Count {
+enum GenericCounter {
     Cycles,
     Instructions,
     Misses,
 }
 
 impl Attrs {
-    fn add(&mut self, attr: &[u8], ids: impl Iterator<Item = u64>, order: Order) -> Option<()> {
+    fn add(&mut self, attr: &[u8], ids: impl Iterator<Item = u64>, order: ByteOrder) -> Option<()> {
         // perf_event_attr: type u32, size u32, config u64, period u64, sample_type u64, read_format u64.
         let sample_type = order.u64(attr.get(24..)?)?;
         // Bit 12 of the flags: enabled by an exec; 18: every record ends with a sample's time and place; 27: written backwards.
         let flags = attr.get(40..).and_then(|b| order.u64(b)).unwrap_or(0);
         let id_all = flags >> 18 & 1 == 1;
-        let shape = Shape::new(sample_type, order.u64(attr.get(32..)?)?, id_all);
+        let shape = SampleShape::new(sample_type, order.u64(attr.get(32..)?)?, id_all);
         let number = self.shapes.len() as u32;
         if u64::from(number) >= MOST_IDS {
             return None;
@@ -241,9 +246,9 @@ impl Attrs {
         // Type 0 is hardware; the configuration's upper half says which kind of core's.
         let config = order.u64(attr.get(8..)?)? as u32;
         self.counts.push(match (order.u32(attr)?, config) {
-            (0, 0) => Some(Count::Cycles),
-            (0, 1) => Some(Count::Instructions),
-            (0, 3) => Some(Count::Misses),
+            (0, 0) => Some(GenericCounter::Cycles),
+            (0, 1) => Some(GenericCounter::Instructions),
+            (0, 3) => Some(GenericCounter::Misses),
             _ => None,
         });
         self.alike = number == 0 || (self.alike && shape == self.shapes[0]);
@@ -254,13 +259,13 @@ impl Attrs {
     }
 
     /// A sample's counts, if it has those of the cycles.
-    fn counted(&self, shape: &Shape, body: &[u8], order: Order) -> Option<EventKind> {
+    fn counted(&self, shape: &SampleShape, body: &[u8], order: ByteOrder) -> Option<EventKind> {
         let (mut cycles, mut instructions, mut misses) = (None, 0, 0);
         for (value, id) in shape.group(body, order)? {
             match self.counts[*self.by_id.get(&id)? as usize] {
-                Some(Count::Cycles) => cycles = Some(value),
-                Some(Count::Instructions) => instructions = value,
-                Some(Count::Misses) => misses = value,
+                Some(GenericCounter::Cycles) => cycles = Some(value),
+                Some(GenericCounter::Instructions) => instructions = value,
+                Some(GenericCounter::Misses) => misses = value,
                 None => {}
             }
         }
@@ -268,7 +273,7 @@ impl Attrs {
     }
 
     #[inline]
-    fn of_sample(&mut self, body: &[u8], order: Order) -> Option<Shape> {
+    fn of_sample(&mut self, body: &[u8], order: ByteOrder) -> Option<SampleShape> {
         let first = *self.shapes.first()?;
         if self.alike || !first.identifier {
             return Some(first);
@@ -286,7 +291,7 @@ const DROPPED_BY_BPF: u16 = 1 << 15;
 
 /// Who tells of losses.
 #[derive(Clone, Copy)]
-enum Told {
+enum LossTeller {
     ByTheKernel,
     ByPerf,
 }
@@ -309,14 +314,14 @@ type HandOn<'a> = &'a mut dyn FnMut(&mut Batch);
 
 /// Everything that the records are read with.
 struct Pump {
-    order: Order,
+    order: ByteOrder,
     attrs: Attrs,
     decoder: Option<Decoder>,
     comms: Comms,
     /// Names of `comms` that the sorter knows.
     names_known: usize,
-    read: Read,
-    /// Losses as each of [`Told`] counts them.
+    read: TraceRead,
+    /// Losses as each of [`LossTeller`] counts them.
     lost: [u64; 2],
     batch: Batch,
     bad: u64,
@@ -355,27 +360,32 @@ pub(super) fn some_cpus(recorded: usize, cpus: u16) -> String {
 /// The remedy for a recording that lacks its end.
 const AGAIN: &str = "record again and let perf end by itself or by Ctrl-C, not by SIGKILL";
 
-fn unusable(input: &Input, what: impl Into<String>, remedy: &str) -> TraceError {
+fn unusable(input: &TraceInput, what: impl Into<String>, remedy: &str) -> TraceError {
     TraceError::Unusable { name: input.name.clone(), what: what.into(), remedy: remedy.into() }
 }
 
 /// What the header says of the sections, each as place and length.
-struct Header<'a> {
+struct PerfHeader<'a> {
     attr_size: u64,
     attrs: (u64, u64),
     data: (u64, u64),
     features: &'a [u64],
 }
 
+/// Whether a file starts like one.
+pub(crate) fn is(start: &[u8]) -> bool {
+    MAGIC.iter().any(|m| start.starts_with(*m))
+}
+
 /// Reads a whole recording.
 pub(crate) fn read<S: Sink>(
-    input: &Input,
-    plan: &Plan,
+    input: &TraceInput,
+    plan: &ReadPlan,
     comms: &mut Comms,
     sink: &mut S,
-) -> Result<Read, TraceError> {
+) -> Result<TraceRead, TraceError> {
     let head = input.section(0, 104.min(input.len())).unwrap_or_default();
-    let order = if head.starts_with(MAGIC[1]) { Order::Big } else { Order::Little };
+    let order = if head.starts_with(MAGIC[1]) { ByteOrder::Big } else { ByteOrder::Little };
     let words: Vec<u64> = head.chunks_exact(8).map_while(|word| order.u64(word)).collect();
     let mut pump = Pump::new(order, plan.numbers.clone());
     let mut sorter = Sorter { comms, sink, kept: Vec::new(), newest_before: 0, flushed_early: false };
@@ -407,17 +417,22 @@ pub(crate) fn read<S: Sink>(
     Ok(sorter.finish(pump))
 }
 
-impl<'a> Header<'a> {
+impl<'a> PerfHeader<'a> {
     /// Of a file that is not in pipe mode.
-    fn parse(input: &Input, words: &'a [u64]) -> Result<Self, TraceError> {
+    fn parse(input: &TraceInput, words: &'a [u64]) -> Result<Self, TraceError> {
         let words: &[u64; 13] =
             words.try_into().map_err(|_| unusable(input, "perf.data ends within its header", AGAIN))?;
         let [_, _, attr_size, attrs, attrs_len, data, data_len, _, _, features @ ..] = words;
-        Ok(Header { attr_size: *attr_size, attrs: (*attrs, *attrs_len), data: (*data, *data_len), features })
+        Ok(PerfHeader {
+            attr_size: *attr_size,
+            attrs: (*attrs, *attrs_len),
+            data: (*data, *data_len),
+            features,
+        })
     }
 
     /// Whether the data are there, whole.
-    fn check(&self, input: &Input) -> Result<(), TraceError> {
+    fn check(&self, input: &TraceInput) -> Result<(), TraceError> {
         if self.data.1 == 0 {
             return Err(unusable(
                 input,
@@ -441,7 +456,7 @@ impl<'a> Header<'a> {
 }
 
 impl Pump {
-    fn new(order: Order, numbers: BTreeMap<u32, u32>) -> Self {
+    fn new(order: ByteOrder, numbers: BTreeMap<u32, u32>) -> Self {
         Pump {
             order,
             attrs: Attrs::default(),
@@ -449,7 +464,7 @@ impl Pump {
             comms: Comms::default(),
             // The empty name is everybody's.
             names_known: 1,
-            read: Read { format: "perf.data", ..Read::default() },
+            read: TraceRead { format: "perf.data", ..TraceRead::default() },
             lost: [0; 2],
             batch: Batch::default(),
             bad: 0,
@@ -462,8 +477,8 @@ impl Pump {
     }
 
     /// Takes in what a file that is not in pipe mode says of its records; then where they begin and end.
-    fn prepare(&mut self, input: &Input, words: &[u64]) -> Result<(u64, u64), TraceError> {
-        let header = Header::parse(input, words)?;
+    fn prepare(&mut self, input: &TraceInput, words: &[u64]) -> Result<(u64, u64), TraceError> {
+        let header = PerfHeader::parse(input, words)?;
         if self.attributes(input, header.attrs, header.attr_size).is_none() || self.attrs.shapes.is_empty() {
             return Err(unusable(
                 input,
@@ -489,7 +504,7 @@ impl Pump {
     }
 
     /// What our recorder writes before the data (`record/perf_writer.rs`): where the data begin, if it is there.
-    fn early_features(&mut self, input: &Input, header: &Header<'_>) -> Option<u64> {
+    fn early_features(&mut self, input: &TraceInput, header: &PerfHeader<'_>) -> Option<u64> {
         let table = header.attrs.0.checked_add(header.attrs.1)?;
         let mut early = Pump::new(self.order, self.numbers.clone());
         let end = early.features(input, table, header.features);
@@ -507,7 +522,7 @@ impl Pump {
     }
 
     /// There is nothing to read records by.
-    fn without_formats(&self, input: &Input) -> TraceError {
+    fn without_formats(&self, input: &TraceInput) -> TraceError {
         if self.attrs.tracepoints {
             let what = "perf.data without the formats of its tracepoints (TRACING_DATA)";
             return unusable(input, what, "keep all that perf wrote, or record again");
@@ -520,12 +535,12 @@ impl Pump {
     }
 
     /// Whether formats and samples hold what a replay needs.
-    fn can_be_decoded(&self, input: &Input) -> Result<(), TraceError> {
+    fn can_be_decoded(&self, input: &TraceInput) -> Result<(), TraceError> {
         let Some(decoder) = &self.decoder else { return Err(self.without_formats(input)) };
         if !decoder.knows_switches() {
             return Err(TraceError::NoSwitches { name: input.name.clone(), events: 0 });
         }
-        if !self.attrs.shapes.iter().any(Shape::usable) {
+        if !self.attrs.shapes.iter().any(SampleShape::usable) {
             return Err(unusable(
                 input,
                 "perf.data whose samples lack time, CPU or raw data",
@@ -536,7 +551,7 @@ impl Pump {
     }
 
     /// The attribute section: each entry is an attribute and where its ids are.
-    fn attributes(&mut self, input: &Input, section: (u64, u64), attr_size: u64) -> Option<()> {
+    fn attributes(&mut self, input: &TraceInput, section: (u64, u64), attr_size: u64) -> Option<()> {
         // 40 bytes reach up to read_format; the kernel's first attr had 64.
         if !(40 + 16..=4096).contains(&attr_size) || section.1 > MOST_IDS * 8 {
             return None;
@@ -557,7 +572,7 @@ impl Pump {
     }
 
     /// The table of features after the data; where the last of their contents ends.
-    fn features(&mut self, input: &Input, table: u64, bitmap: &[u64]) -> u64 {
+    fn features(&mut self, input: &TraceInput, table: u64, bitmap: &[u64]) -> u64 {
         let (mut at, mut last) = (table, 0);
         for bit in 0..bitmap.len() * 64 {
             if bitmap[bit / 64] >> (bit % 64) & 1 == 0 {
@@ -780,9 +795,13 @@ impl Pump {
         match kind {
             9 => self.sample(body),
             3 | 4 | 7 => self.side(kind, misc, body),
-            2 => self.lost(body.get(8..).and_then(|b| self.order.u64(b)).unwrap_or(0), Told::ByTheKernel),
+            2 => {
+                self.lost(body.get(8..).and_then(|b| self.order.u64(b)).unwrap_or(0), LossTeller::ByTheKernel)
+            }
             // Those that a BPF filter dropped are not lost: nobody wanted them.
-            13 if misc & DROPPED_BY_BPF == 0 => self.lost(self.order.u64(body).unwrap_or(0), Told::ByPerf),
+            13 if misc & DROPPED_BY_BPF == 0 => {
+                self.lost(self.order.u64(body).unwrap_or(0), LossTeller::ByPerf)
+            }
             64 => {
                 // HEADER_ATTR: an attribute whose second word is its size, then its ids.
                 let size = body.get(4..).and_then(|b| self.order.u32(b)).unwrap_or(0) as usize;
@@ -800,13 +819,13 @@ impl Pump {
     }
 
     /// The kernel tells of losses as they come (LOST); perf reads the same counts at its end (LOST_SAMPLES, since 6.1).
-    fn lost(&mut self, n: u64, told: Told) {
+    fn lost(&mut self, n: u64, told: LossTeller) {
         let told = &mut self.lost[told as usize];
         *told = told.saturating_add(n);
         self.read.lost = self.lost[0].max(self.lost[1]);
         let time_ns = self.batch.newest;
         let kind = EventKind::Lost(n);
-        self.keep(Event { time_ns, cpu: 0, level: Level::Task, current: 0, kind });
+        self.keep(Event { time_ns, cpu: 0, level: KernelContext::Task, current: 0, kind });
     }
 
     /// Notes which of the kernel's numbers perf's is.
@@ -852,7 +871,7 @@ impl Pump {
         if let Some(kind) = kind {
             // Without a time it can only be said where it stands in the file.
             let time_ns = time_ns.unwrap_or(self.batch.newest);
-            self.keep(Event { time_ns, cpu: 0, level: Level::Task, current: 0, kind });
+            self.keep(Event { time_ns, cpu: 0, level: KernelContext::Task, current: 0, kind });
         }
     }
 
@@ -870,7 +889,7 @@ impl Pump {
             let cpu = u16::try_from(cpu).ok().filter(|c| *c < MAX_CPUS)?;
             let raw = shape.raw(body, order)?;
             match self.decoder.as_ref()?.decode(raw, &mut self.comms) {
-                Record::Event(d) => {
+                DecodedRecord::Event(d) => {
                     let event = Event { time_ns, cpu, level: d.level, current: d.current, kind: d.kind };
                     if let Some(tid) = body.get(usize::from(shape.tid) + 4..).and_then(|b| order.u32(b)) {
                         self.number(tid, d.current);
@@ -881,8 +900,8 @@ impl Pump {
                     }
                     Some(Some(event))
                 }
-                Record::Other => Some(None),
-                Record::Bad => None,
+                DecodedRecord::Other => Some(None),
+                DecodedRecord::Bad => None,
             }
         })();
         match event {
@@ -969,7 +988,7 @@ impl<S: Sink> Sorter<'_, S> {
         self.kept.drain(..n);
     }
 
-    fn finish(mut self, pump: Pump) -> Read {
+    fn finish(mut self, pump: Pump) -> TraceRead {
         self.kept.sort_by_key(|e| e.time_ns);
         self.pass_on(self.kept.len());
         let mut read = pump.read;

@@ -3,7 +3,7 @@
 use crate::bounds::MAX_TID;
 use crate::events::{Comms, EventKind};
 use crate::plan::kernels;
-use crate::read::ftrace_line::{Line, PERFS_OWN};
+use crate::read::ftrace_line::{LineHead, PERFS_OWN};
 use std::collections::BTreeMap;
 
 /// `# event : name = sched:sched_switch, , id = { 170, 171 }, ..., enable_on_exec = 1`
@@ -32,7 +32,7 @@ impl ByPerf {
 /// What perf's own records of tasks say, as `perf script --show-task-events` prints them: `exec: NAME:PID/TID`, or
 /// `(PID:TID):(PARENT'S PID:ITS THREAD)`. `None` for its other records.
 pub(super) fn of_tasks(
-    line: &Line<'_>,
+    line: &LineHead<'_>,
     numbers: &BTreeMap<u32, u32>,
     comms: &mut Comms,
 ) -> Option<EventKind> {

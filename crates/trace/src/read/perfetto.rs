@@ -18,16 +18,19 @@
 //! **Coverage.** Perfetto's buffer may be a ring, from which whole bundles go. A bundle says when the one before it ended
 //! (`previous_bundle_end_timestamp`), so that what is missing before a CPU's first one is known.
 
-use crate::TraceError;
 use crate::bounds::{MAX_CPUS, MAX_TID};
-use crate::events::{Comm, Comms, Event, EventKind, Left, Level, Read, Sink, Switch, Target};
+use crate::error::TraceError;
+use crate::events::{
+    Comm, Comms, Event, EventKind, KernelContext, Left, Sink, Switch, TraceRead, WakeTarget,
+};
 use crate::lacks::Lack;
+use crate::plan::ReadPlan;
 use crate::read::decode::program;
-use crate::read::input::Input;
-use crate::read::protobuf::{Fields, Value, all, column, int, varint};
+use crate::read::input::TraceInput;
+use crate::read::protobuf::{Fields, ProtoValue, all, column, int, varint};
 use std::collections::BTreeMap;
 use std::io::Read as _;
-use wattwise_figure::{OverBudget, Part};
+use wattwise_figure::{BudgetPart, OverBudget};
 
 /// Longest packet, packed or not: the service's own are under a megabyte.
 const MOST_PACKET: u64 = 64 << 20;
@@ -51,11 +54,11 @@ fn prio(number: u64) -> i16 {
     (number as i64).clamp(-1, 200) as i16
 }
 
-fn level(flags: u64) -> Level {
+fn level(flags: u64) -> KernelContext {
     match flags {
-        _ if flags & FLAG_HARDIRQ != 0 => Level::Hardirq,
-        _ if flags & FLAG_SOFTIRQ != 0 => Level::Softirq,
-        _ => Level::Task,
+        _ if flags & FLAG_HARDIRQ != 0 => KernelContext::Hardirq,
+        _ if flags & FLAG_SOFTIRQ != 0 => KernelContext::Softirq,
+        _ => KernelContext::Task,
     }
 }
 
@@ -82,10 +85,10 @@ pub(crate) fn is(start: &[u8]) -> bool {
 }
 
 /// A recording being read.
-struct Reader<'a> {
-    input: &'a Input,
+struct PerfettoReader<'a> {
+    input: &'a TraceInput,
     comms: &'a mut Comms,
-    read: Read,
+    read: TraceRead,
     kept: Vec<Event>,
     /// When the bundle before each CPU's first one ended.
     before_first: BTreeMap<u16, u64>,
@@ -98,11 +101,16 @@ struct Reader<'a> {
 }
 
 /// Reads a whole recording.
-pub(crate) fn read<S: Sink>(input: &Input, comms: &mut Comms, sink: &mut S) -> Result<Read, TraceError> {
-    let mut reader = Reader {
+pub(crate) fn read<S: Sink>(
+    input: &TraceInput,
+    _plan: &ReadPlan,
+    comms: &mut Comms,
+    sink: &mut S,
+) -> Result<TraceRead, TraceError> {
+    let mut reader = PerfettoReader {
         input,
         comms,
-        read: Read { format: "Perfetto's trace", ..Read::default() },
+        read: TraceRead { format: "Perfetto's trace", ..TraceRead::default() },
         kept: Vec::new(),
         before_first: BTreeMap::new(),
         inflated: 0,
@@ -133,7 +141,7 @@ pub(crate) fn read<S: Sink>(input: &Input, comms: &mut Comms, sink: &mut S) -> R
     reader.finish(sink)
 }
 
-impl Reader<'_> {
+impl PerfettoReader<'_> {
     fn cut(&mut self, left: u64) {
         self.read
             .warnings
@@ -143,7 +151,7 @@ impl Reader<'_> {
     fn packet(&mut self, packet: &[u8], inflated: bool) {
         let mut fields = Fields(packet);
         for (field, value) in &mut fields {
-            let Value::Bytes(message) = value else { continue };
+            let ProtoValue::Bytes(message) = value else { continue };
             match field {
                 1 => self.bundle(message),
                 2 => self.tree(message),
@@ -165,7 +173,7 @@ impl Reader<'_> {
         let unpacked = flate2::read::ZlibDecoder::new(message).take(MOST_PACKET + 1).read_to_end(&mut inside);
         self.bad += u64::from(unpacked.is_err() || inside.len() as u64 > MOST_PACKET);
         self.inflated += inside.len() as u64;
-        self.over = self.input.budget.allows(Part::Disk, self.inflated).err().or(self.over.take());
+        self.over = self.input.budget.allows(BudgetPart::Disk, self.inflated).err().or(self.over.take());
         if self.over.is_none() {
             all(&inside, 1).for_each(|packet| self.packet(packet, true));
         }
@@ -191,13 +199,13 @@ impl Reader<'_> {
     }
 
     fn keep(&mut self, time_ns: u64, kind: EventKind) {
-        self.put(Event { time_ns, cpu: 0, level: Level::Task, current: 0, kind });
+        self.put(Event { time_ns, cpu: 0, level: KernelContext::Task, current: 0, kind });
     }
 
     fn put(&mut self, event: Event) {
         self.kept.push(event);
         let bytes = (self.kept.len() * size_of::<Event>()) as u64;
-        self.over = self.input.budget.allows(Part::Memory, bytes).err().or(self.over.take());
+        self.over = self.input.budget.allows(BudgetPart::Memory, bytes).err().or(self.over.take());
     }
 
     fn bundle(&mut self, message: &[u8]) {
@@ -220,7 +228,13 @@ impl Reader<'_> {
             self.read.lost = self.read.lost.saturating_add(1);
             self.kept.insert(
                 first,
-                Event { time_ns: begin, cpu, level: Level::Task, current: 0, kind: EventKind::Lost(1) },
+                Event {
+                    time_ns: begin,
+                    cpu,
+                    level: KernelContext::Task,
+                    current: 0,
+                    kind: EventKind::Lost(1),
+                },
             );
         }
         let before = self.before_first.entry(cpu).or_insert(u64::MAX);
@@ -233,8 +247,8 @@ impl Reader<'_> {
         let flags = int(message, 5);
         self.flags |= flags.is_some();
         let inside = Fields(message).find_map(|(field, value)| match value {
-            Value::Bytes(bytes) => Some((field, bytes)),
-            Value::Int(_) => None,
+            ProtoValue::Bytes(bytes) => Some((field, bytes)),
+            ProtoValue::Int(_) => None,
         });
         let Some((field, bytes)) = inside else { return Some(None) };
         let Some(kind) = self.kind(field, bytes, current)? else { return Some(None) };
@@ -254,8 +268,12 @@ impl Reader<'_> {
                 next_comm: self.name(m, 5),
             }),
             17 | 20 | 114 => {
-                let target =
-                    Target { tid: tid(m, 2)?, prio: prio(number(3)), comm: self.name(m, 1), cpu: cpu(m, 5)? };
+                let target = WakeTarget {
+                    tid: tid(m, 2)?,
+                    prio: prio(number(3)),
+                    comm: self.name(m, 1),
+                    cpu: cpu(m, 5)?,
+                };
                 match field {
                     17 => EventKind::Wakeup(target),
                     20 => EventKind::Waking(target),
@@ -315,7 +333,7 @@ impl Reader<'_> {
                 next_prio: prio(next_prio),
                 next_comm: name(comm),
             });
-            self.put(Event { time_ns: time, cpu, level: Level::Task, current: BY_SWITCH, kind });
+            self.put(Event { time_ns: time, cpu, level: KernelContext::Task, current: BY_SWITCH, kind });
         }
         time = 0;
         let mut flags = column(m, 12);
@@ -330,7 +348,7 @@ impl Reader<'_> {
                 self.bad += 1;
                 continue;
             };
-            let kind = EventKind::Waking(Target { tid, prio: prio(of), comm: name(comm), cpu: to });
+            let kind = EventKind::Waking(WakeTarget { tid, prio: prio(of), comm: name(comm), cpu: to });
             self.put(Event {
                 time_ns: time,
                 cpu,
@@ -341,7 +359,7 @@ impl Reader<'_> {
         }
     }
 
-    fn finish<S: Sink>(mut self, sink: &mut S) -> Result<Read, TraceError> {
+    fn finish<S: Sink>(mut self, sink: &mut S) -> Result<TraceRead, TraceError> {
         if let Some(over) = self.over {
             return Err(TraceError::OverBudget { name: self.input.name.clone(), over });
         }

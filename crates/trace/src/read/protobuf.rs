@@ -4,7 +4,7 @@
 //! it claims. A message ends where it makes no sense any more.
 
 /// A field's value.
-pub(super) enum Value<'a> {
+pub(super) enum ProtoValue<'a> {
     Int(u64),
     Bytes(&'a [u8]),
 }
@@ -13,19 +13,19 @@ pub(super) enum Value<'a> {
 pub(super) struct Fields<'a>(pub(super) &'a [u8]);
 
 impl<'a> Iterator for Fields<'a> {
-    type Item = (u64, Value<'a>);
+    type Item = (u64, ProtoValue<'a>);
 
     fn next(&mut self) -> Option<Self::Item> {
         let (tag, rest) = varint(self.0)?;
         let (value, rest) = match tag & 7 {
-            0 => varint(rest).map(|(n, rest)| (Value::Int(n), rest))?,
-            1 => rest.split_at_checked(8).map(|(b, rest)| (Value::Bytes(b), rest))?,
+            0 => varint(rest).map(|(n, rest)| (ProtoValue::Int(n), rest))?,
+            1 => rest.split_at_checked(8).map(|(b, rest)| (ProtoValue::Bytes(b), rest))?,
             2 => {
                 let (length, rest) = varint(rest)?;
                 rest.split_at_checked(usize::try_from(length).ok()?)
-                    .map(|(b, rest)| (Value::Bytes(b), rest))?
+                    .map(|(b, rest)| (ProtoValue::Bytes(b), rest))?
             }
-            5 => rest.split_at_checked(4).map(|(b, rest)| (Value::Bytes(b), rest))?,
+            5 => rest.split_at_checked(4).map(|(b, rest)| (ProtoValue::Bytes(b), rest))?,
             _ => return None,
         };
         self.0 = rest;
@@ -46,7 +46,7 @@ pub(super) fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
 
 pub(super) fn int(message: &[u8], field: u64) -> Option<u64> {
     let mut ints = Fields(message).filter_map(|(f, value)| match value {
-        Value::Int(n) if f == field => Some(n),
+        ProtoValue::Int(n) if f == field => Some(n),
         _ => None,
     });
     ints.next()
@@ -55,7 +55,7 @@ pub(super) fn int(message: &[u8], field: u64) -> Option<u64> {
 /// Messages, texts or columns of a field.
 pub(super) fn all(message: &[u8], field: u64) -> impl Iterator<Item = &[u8]> {
     Fields(message).filter_map(move |(f, value)| match value {
-        Value::Bytes(bytes) if f == field => Some(bytes),
+        ProtoValue::Bytes(bytes) if f == field => Some(bytes),
         _ => None,
     })
 }

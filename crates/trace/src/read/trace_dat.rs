@@ -32,15 +32,15 @@
 //! A record's time is the page's plus all deltas up to its own. Times are in order within a CPU, so a
 //! heap of the CPUs' next events merges them; no more than a page and a chunk a CPU is in memory.
 
-use crate::TraceError;
 use crate::bounds::MAX_CPUS;
-use crate::events::{Comms, Event, EventKind, Level, Read, Sink};
+use crate::error::TraceError;
+use crate::events::{Comms, Event, EventKind, KernelContext, Sink, TraceRead};
 use crate::lacks::Lack;
-use crate::plan::Plan;
-use crate::read::decode::{Decoder, Format, MAGIC, Record, TracingData, header_info};
+use crate::plan::ReadPlan;
+use crate::read::decode::{DecodedRecord, Decoder, Format, MAGIC, TracingData, header_info};
 use crate::read::ftrace_text;
-use crate::read::input::{Input, Window};
-use crate::read::take::{Order, Take};
+use crate::read::input::{TraceInput, Window};
+use crate::take::{ByteOrder, Take};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io::Read as _;
@@ -126,6 +126,15 @@ struct Tsc {
     offset: u64,
 }
 
+/// Where a CPU's data are in the file.
+#[derive(Clone, Copy, Debug)]
+struct CpuData {
+    cpu: u16,
+    /// Offset.
+    at: u64,
+    size: u64,
+}
+
 /// A ring buffer of the recording machine.
 #[derive(Debug, Default)]
 struct Buffer {
@@ -133,13 +142,13 @@ struct Buffer {
     name: String,
     clock: Option<String>,
     page_size: Option<usize>,
-    /// (CPU, offset, size), of those that have any data.
-    cpus: Vec<(u16, u64, u64)>,
+    /// Of those CPUs that have any data.
+    cpus: Vec<CpuData>,
     packed: bool,
 }
 
 /// What the head says, whatever the version.
-struct Head {
+struct DatHead {
     decoder: Decoder,
     layout: Option<PageLayout>,
     page_size: usize,
@@ -152,16 +161,16 @@ struct Head {
     tsc: Option<Tsc>,
     /// Where ftrace text begins instead of CPU data.
     text: Option<u64>,
-    read: Read,
+    read: TraceRead,
 }
 
 /// Reads a whole recording.
 pub(crate) fn read<S: Sink>(
-    input: &Input,
-    plan: &Plan,
+    input: &TraceInput,
+    plan: &ReadPlan,
     comms: &mut Comms,
     sink: &mut S,
-) -> Result<Read, TraceError> {
+) -> Result<TraceRead, TraceError> {
     let unusable = |what: &str| TraceError::Unusable {
         name: input.name.clone(),
         what: format!("trace.dat {what}"),
@@ -172,7 +181,7 @@ pub(crate) fn read<S: Sink>(
         return Err(unusable("ends within its header"));
     };
     let taken = container.taken;
-    let mut head = Head {
+    let mut head = DatHead {
         layout: PageLayout::parse(&container.header_page),
         page_size: container.page_size as usize,
         decoder: container.decoder,
@@ -182,7 +191,7 @@ pub(crate) fn read<S: Sink>(
         clock: String::new(),
         tsc: None,
         text: None,
-        read: Read { format: "trace.dat version 6", ..Read::default() },
+        read: TraceRead { format: "trace.dat version 6", ..TraceRead::default() },
     };
     let rest = Take { rest: &prefix[taken..], order: head.decoder.order };
     match container.version {
@@ -200,8 +209,8 @@ pub(crate) fn read<S: Sink>(
     }
     drop(prefix);
     if let Some(at) = head.text {
-        let text = ftrace_text::read(input, at, plan, comms, sink)?;
-        return Ok(Read { format: "trace.dat version 6 (text)", ..text });
+        let text = ftrace_text::read_from(input, at, plan, comms, sink)?;
+        return Ok(TraceRead { format: "trace.dat version 6 (text)", ..text });
     }
     head.buffers.retain(|buffer| !buffer.cpus.is_empty());
     head.read.found.buffers = head.buffers.len();
@@ -236,9 +245,9 @@ pub(crate) fn read<S: Sink>(
     Ok(merge(head, &buffer, layout, input, comms, sink))
 }
 
-impl Head {
+impl DatHead {
     /// What follows the event formats in version 6.
-    fn version_6(&mut self, mut take: Take<'_>, input: &Input) -> Option<()> {
+    fn version_6(&mut self, mut take: Take<'_>, input: &TraceInput) -> Option<()> {
         for _ in 0..2 {
             let n = take.u32()?;
             take.bytes(u64::from(n))?;
@@ -292,7 +301,7 @@ impl Head {
     }
 
     /// The table of CPUs of an instance in version 6: it has as many as the top buffer.
-    fn instance(&mut self, at: u64, name: String, cpus: u32, input: &Input) -> Option<()> {
+    fn instance(&mut self, at: u64, name: String, cpus: u32, input: &TraceInput) -> Option<()> {
         let most = (u64::from(cpus) * 16 + MOST_LIST as u64).min(input.len().checked_sub(at)?);
         let content = input.section(at, most)?;
         let mut take = Take { rest: &content, order: self.decoder.order };
@@ -325,7 +334,7 @@ impl Head {
     }
 
     /// The packing and the option lists of version 7.
-    fn version_7(&mut self, mut take: Take<'_>, input: &Input) -> Result<(), String> {
+    fn version_7(&mut self, mut take: Take<'_>, input: &TraceInput) -> Result<(), String> {
         const CUT: &str = "is cut short within its header";
         let name = take.string().ok_or(CUT)?;
         take.string().ok_or(CUT)?;
@@ -388,7 +397,7 @@ impl Head {
     }
 
     /// A section's head: flags and size.
-    fn section_head(&self, input: &Input, at: u64, id: u16) -> Option<(bool, u64)> {
+    fn section_head(&self, input: &TraceInput, at: u64, id: u16) -> Option<(bool, u64)> {
         let head = input.section(at, 16)?;
         let mut take = Take { rest: &head, order: self.decoder.order };
         if take.u16()? != id {
@@ -400,7 +409,7 @@ impl Head {
     }
 
     /// A section's content, unpacked.
-    fn section(&self, input: &Input, at: u64, id: u16) -> Option<Vec<u8>> {
+    fn section(&self, input: &TraceInput, at: u64, id: u16) -> Option<Vec<u8>> {
         let (packed, size) = self.section_head(input, at, id)?;
         if size > MOST_HEAD {
             return None;
@@ -415,7 +424,7 @@ impl Head {
     }
 
     /// Option 3: a ring buffer. The top one is nameless.
-    fn buffer(&mut self, content: &[u8], input: &Input) {
+    fn buffer(&mut self, content: &[u8], input: &TraceInput) {
         let mut take = Take { rest: content, order: self.decoder.order };
         let parsed = (|| {
             let section = take.u64()?;
@@ -427,7 +436,7 @@ impl Head {
                 let cpu = take.u32()?;
                 let (at, len) = (take.u64()?, take.u64()?);
                 if cpu < u32::from(MAX_CPUS) && len > 0 {
-                    cpus.push((cpu as u16, at, len));
+                    cpus.push(CpuData { cpu: cpu as u16, at, size: len });
                 }
             }
             Some((section, name, clock, page, cpus))
@@ -445,13 +454,13 @@ impl Head {
     }
 }
 
-/// (CPU, offset, size) of as many CPUs, without those that have no data.
-fn table(take: &mut Take<'_>, cpus: u32) -> Option<Vec<(u16, u64, u64)>> {
+/// Where the data of as many CPUs are, without those that have none.
+fn table(take: &mut Take<'_>, cpus: u32) -> Option<Vec<CpuData>> {
     let mut all = Vec::new();
     for cpu in 0..cpus {
         let (at, size) = (take.u64()?, take.u64()?);
         if size > 0 {
-            all.push((cpu as u16, at, size));
+            all.push(CpuData { cpu: cpu as u16, at, size });
         }
     }
     Some(all)
@@ -488,7 +497,7 @@ struct Stream<'a> {
 
 impl Stream<'_> {
     /// Makes the next page current; false at the end of the data.
-    fn next_page(&mut self, size: usize, layout: PageLayout, order: Order) -> bool {
+    fn next_page(&mut self, size: usize, layout: PageLayout, order: ByteOrder) -> bool {
         loop {
             self.page.clear();
             if self.packing == Packing::None {
@@ -540,7 +549,7 @@ impl Stream<'_> {
         }
     }
 
-    fn next_chunk(&mut self, order: Order) -> bool {
+    fn next_chunk(&mut self, order: ByteOrder) -> bool {
         while self.chunks > 0 {
             self.chunks -= 1;
             let head = self.window.peek(8);
@@ -573,10 +582,10 @@ impl Stream<'_> {
 
     /// The next record's time and place in `page`, or `None` at the page's end.
     #[inline]
-    fn next_record(&mut self, order: Order) -> Option<(u64, usize, usize)> {
+    fn next_record(&mut self, order: ByteOrder) -> Option<(u64, usize, usize)> {
         while self.at + 4 <= self.end {
             let word = order.u32(&self.page[self.at..])?;
-            let (kind, delta) = if order == Order::Little {
+            let (kind, delta) = if order == ByteOrder::Little {
                 (word & 31, u64::from(word >> 5))
             } else {
                 (word >> 27, u64::from(word & ((1 << 27) - 1)))
@@ -621,19 +630,19 @@ impl Stream<'_> {
 
 /// Reads all CPUs side by side.
 fn merge<S: Sink>(
-    head: Head,
+    head: DatHead,
     buffer: &Buffer,
     layout: PageLayout,
-    input: &Input,
+    input: &TraceInput,
     comms: &mut Comms,
     sink: &mut S,
-) -> Read {
+) -> TraceRead {
     let (mut streams, beyond) = streams(&head, buffer, input);
-    let Head { decoder, page_size, tsc, mut read, .. } = head;
+    let DatHead { decoder, page_size, tsc, mut read, .. } = head;
     if beyond > 0 {
         read.warnings.push(format!("The file is cut short; {beyond} bytes of CPU data are missing."));
     }
-    let reader = Reader { decoder, page_size, layout, tsc };
+    let reader = DatReader { decoder, page_size, layout, tsc };
     let mut heap = BinaryHeap::new();
     let mut pending: Vec<Option<Event>> = vec![None; streams.len()];
     for (i, stream) in streams.iter_mut().enumerate() {
@@ -663,14 +672,14 @@ fn merge<S: Sink>(
 }
 
 /// A stream for each CPU, and how many bytes of theirs lie beyond the file's end.
-fn streams<'i>(head: &Head, buffer: &Buffer, input: &'i Input) -> (Vec<Stream<'i>>, u64) {
+fn streams<'i>(head: &DatHead, buffer: &Buffer, input: &'i TraceInput) -> (Vec<Stream<'i>>, u64) {
     let order = head.decoder.order;
     let mut beyond = 0u64;
     let mut streams: Vec<Stream<'_>> = Vec::new();
     let most_chunk = MOST_CHUNKS / buffer.cpus.len().max(1);
     // CPUs share no data: all together have at most the file. (Each holds a page of its own.)
     let mut left = input.len();
-    for &(cpu, at, len) in &buffer.cpus {
+    for &CpuData { cpu, at, size: len } in &buffer.cpus {
         let mut missing = len.saturating_sub(left);
         let len = len.min(left);
         left -= len;
@@ -710,14 +719,14 @@ fn streams<'i>(head: &Head, buffer: &Buffer, input: &'i Input) -> (Vec<Stream<'i
 }
 
 /// What the entries of every stream are read by.
-struct Reader {
+struct DatReader {
     decoder: Decoder,
     page_size: usize,
     layout: PageLayout,
     tsc: Option<Tsc>,
 }
 
-impl Reader {
+impl DatReader {
     fn nanos(&self, time: u64) -> u64 {
         match self.tsc {
             Some(t) => (((u128::from(time) * u128::from(t.mult)) >> t.shift) as u64).wrapping_add(t.offset),
@@ -726,7 +735,7 @@ impl Reader {
     }
 
     /// A stream's next event.
-    fn next(&self, s: &mut Stream<'_>, read: &mut Read, comms: &mut Comms) -> Option<Event> {
+    fn next(&self, s: &mut Stream<'_>, read: &mut TraceRead, comms: &mut Comms) -> Option<Event> {
         let order = self.decoder.order;
         loop {
             if s.lost > 0 {
@@ -734,7 +743,7 @@ impl Reader {
                 read.lost = read.lost.saturating_add(n);
                 let kind = EventKind::Lost(n);
                 let time_ns = self.nanos(s.time);
-                return Some(Event { time_ns, cpu: s.cpu, level: Level::Task, current: 0, kind });
+                return Some(Event { time_ns, cpu: s.cpu, level: KernelContext::Task, current: 0, kind });
             }
             let Some((time, at, len)) = s.next_record(order) else {
                 if s.next_page(self.page_size, self.layout, order) {
@@ -746,7 +755,7 @@ impl Reader {
             // An entry that runs over the page's end is damage; what is left of it is too short to decode.
             let raw = s.page.get(at..at.saturating_add(len).min(s.end)).unwrap_or(&[]);
             match self.decoder.decode(raw, comms) {
-                Record::Event(d) => {
+                DecodedRecord::Event(d) => {
                     let time_ns = self.nanos(time);
                     return Some(Event {
                         time_ns,
@@ -756,15 +765,15 @@ impl Reader {
                         kind: d.kind,
                     });
                 }
-                Record::Other => {}
-                Record::Bad => s.bad_records += 1,
+                DecodedRecord::Other => {}
+                DecodedRecord::Bad => s.bad_records += 1,
             }
         }
     }
 }
 
 /// What could not be read, a sentence each.
-fn tell_damage(streams: &[Stream<'_>], read: &mut Read) {
+fn tell_damage(streams: &[Stream<'_>], read: &mut TraceRead) {
     let sum = |f: fn(&Stream<'_>) -> u64| streams.iter().map(f).sum::<u64>();
     let (pages, records) = (sum(|s| s.bad), sum(|s| s.bad_records));
     if pages > 0 {
@@ -992,7 +1001,7 @@ mod tests {
         }
     }
 
-    fn events(file: Vec<u8>) -> (Vec<(u64, u16, EventKind)>, Read) {
+    fn events(file: Vec<u8>) -> (Vec<(u64, u16, EventKind)>, TraceRead) {
         let mut seen = Seen::default();
         let source = Source::Bytes { name: "made".into(), data: file.into() };
         let read = visit(source, &ImportOptions::default(), &mut seen).unwrap();

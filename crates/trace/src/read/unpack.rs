@@ -8,12 +8,12 @@ use std::io::{self, Read};
 /// How a stream is packed, and where in the file it begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Packed {
-    kind: Kind,
+    kind: PackingKind,
     pub(crate) begins: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum PackingKind {
     Zstd,
     Gzip,
     Xz,
@@ -29,24 +29,24 @@ enum Kind {
 /// Where a kind's stream begins in a file that starts so; `None` where it is not of that kind.
 type Begins = fn(&[u8]) -> Option<usize>;
 
-const KINDS: [(Kind, Begins); 7] = [
-    (Kind::Zstd, |start| start.starts_with(&wattwise_packed::MAGIC).then_some(0)),
+const KINDS: [(PackingKind, Begins); 7] = [
+    (PackingKind::Zstd, |start| start.starts_with(&wattwise_packed::MAGIC).then_some(0)),
     // RFC 1952: magic and the only method.
-    (Kind::Gzip, |start| start.starts_with(&[0x1f, 0x8b, 8]).then_some(0)),
-    (Kind::Xz, |start| start.starts_with(b"\xfd7zXZ\0").then_some(0)),
+    (PackingKind::Gzip, |start| start.starts_with(&[0x1f, 0x8b, 8]).then_some(0)),
+    (PackingKind::Xz, |start| start.starts_with(b"\xfd7zXZ\0").then_some(0)),
     // `BZh`, the size of a block, the mark of the first one.
-    (Kind::Bzip2, |start| {
+    (PackingKind::Bzip2, |start| {
         let is = start.starts_with(b"BZh") && start.get(4..10) == Some(b"1AY&SY");
         (is && start[3].is_ascii_digit()).then_some(0)
     }),
-    (Kind::Zlib, |start| {
+    (PackingKind::Zlib, |start| {
         const HEAD: &[u8] = b"TRACE:\n";
         let within = &start[..start.len().min(1 << 10)];
         let after = within.windows(HEAD.len()).position(|w| w == HEAD).map(|at| at + HEAD.len());
         [Some(0), after].into_iter().flatten().find(|at| is_zlib(&start[*at..]))
     }),
-    (Kind::Utf16 { big: false }, |start| utf16(start, [0xff, 0xfe], 1)),
-    (Kind::Utf16 { big: true }, |start| utf16(start, [0xfe, 0xff], 0)),
+    (PackingKind::Utf16 { big: false }, |start| utf16(start, [0xff, 0xfe], 1)),
+    (PackingKind::Utf16 { big: true }, |start| utf16(start, [0xfe, 0xff], 0)),
 ];
 
 /// RFC 1950: method 8 with a window of 32 KiB, a check of two bytes, no dictionary.
@@ -79,15 +79,17 @@ impl Packed {
     /// What a stream holds that has been brought to where it begins.
     pub(crate) fn unpack<'r>(self, from: impl Read + 'r) -> io::Result<Box<dyn Read + 'r>> {
         Ok(match self.kind {
-            Kind::Zstd => Box::new(wattwise_packed::unpack(from)?),
-            Kind::Gzip => Box::new(flate2::read::MultiGzDecoder::new(from)),
-            Kind::Xz => {
+            PackingKind::Zstd => Box::new(wattwise_packed::unpack(from)?),
+            PackingKind::Gzip => Box::new(flate2::read::MultiGzDecoder::new(from)),
+            PackingKind::Xz => {
                 let from = io::BufReader::with_capacity(64 << 10, from);
                 Box::new(lzma_rust2::XzReader::new_mem_limit(from, true, MOST_XZ_KIB))
             }
-            Kind::Bzip2 => Box::new(bzip2::read::MultiBzDecoder::new(from)),
-            Kind::Zlib => Box::new(flate2::read::ZlibDecoder::new(from)),
-            Kind::Utf16 { big } => Box::new(Utf8 { from, big, rest: Vec::new(), out: Vec::new(), given: 0 }),
+            PackingKind::Bzip2 => Box::new(bzip2::read::MultiBzDecoder::new(from)),
+            PackingKind::Zlib => Box::new(flate2::read::ZlibDecoder::new(from)),
+            PackingKind::Utf16 { big } => {
+                Box::new(Utf8 { from, big, rest: Vec::new(), out: Vec::new(), given: 0 })
+            }
         })
     }
 }

@@ -1,6 +1,6 @@
 //! Which tracepoints, and their descriptors: one a tracepoint and CPU.
 
-use crate::record::grant::Standing;
+use crate::record::grant::ProcessStanding;
 use crate::record::ring::Ring;
 use crate::record::{RecordError, owned, system};
 use perf_event_open_sys as sys;
@@ -56,7 +56,7 @@ impl Tracefs {
                 return Ok(Tracefs { root: root.into(), _mount: None });
             }
         }
-        let standing = Standing::read();
+        let standing = ProcessStanding::read();
         let mounted = Path::new("/sys/kernel/tracing").join("events").symlink_metadata();
         if let Err(error) = mounted
             && error.kind() == io::ErrorKind::PermissionDenied
@@ -202,7 +202,7 @@ fn open(attr: &mut abi::perf_event_attr, cpu: u32, group: i32) -> io::Result<(Ow
 }
 
 /// What is counted: an event a CPU, in the group of the CPU's first tracepoint.
-pub(super) struct Counter {
+pub(super) struct CountedEvent {
     pub(super) name: &'static str,
     pub(super) number: u64,
     pub(super) ids: Vec<u64>,
@@ -212,7 +212,7 @@ pub(super) struct Counter {
 pub(super) struct Opened {
     fds: Vec<Vec<OwnedFd>>,
     pub(super) ids: Vec<Vec<u64>>,
-    pub(super) counters: Vec<Counter>,
+    pub(super) counters: Vec<CountedEvent>,
     /// Keeps the counters open.
     _counting: Vec<OwnedFd>,
 }
@@ -235,8 +235,8 @@ impl Opened {
         counters: &[(&'static str, u64)],
     ) -> io::Result<Opened> {
         let (mut fds, mut ids) = (Vec::new(), Vec::new());
-        let mut counted: Vec<Counter> =
-            counters.iter().map(|&(name, number)| Counter { name, number, ids: Vec::new() }).collect();
+        let mut counted: Vec<CountedEvent> =
+            counters.iter().map(|&(name, number)| CountedEvent { name, number, ids: Vec::new() }).collect();
         let mut counting = Vec::new();
         for (k, kind) in kinds.iter().enumerate() {
             let (mut row, mut id_row) = (Vec::new(), Vec::new());
@@ -299,7 +299,7 @@ impl Opened {
 /// A refused perf_event_open, with the narrowest grant that would help.
 fn refused(error: io::Error) -> RecordError {
     match error.raw_os_error() {
-        Some(libc::EACCES | libc::EPERM) => Standing::read().without_events(&error),
+        Some(libc::EACCES | libc::EPERM) => ProcessStanding::read().without_events(&error),
         Some(libc::ENOSYS | libc::EOPNOTSUPP | libc::ENOENT) => RecordError::NotPossible {
             what: format!("this kernel or container has no perf events ({error})"),
             remedy: "record on the host, or start the container with a seccomp profile that lets perf_event_open pass".into(),

@@ -18,7 +18,7 @@ const CAPABILITIES: [u32; 2] = [21, 38];
 
 /// What this process is to the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum ProcessStanding {
     /// In a user namespace: root there, perhaps, and nobody outside.
     UserNamespace,
     /// Root, without the capability for events.
@@ -28,10 +28,10 @@ pub(super) enum Standing {
     User,
 }
 
-impl Standing {
-    pub(super) fn read() -> Standing {
+impl ProcessStanding {
+    pub(super) fn read() -> ProcessStanding {
         let text = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
-        Standing::of(
+        ProcessStanding::of(
             &text("/proc/self/uid_map"),
             &text("/proc/self/status"),
             rustix::process::geteuid().is_root(),
@@ -39,18 +39,18 @@ impl Standing {
     }
 
     /// By what /proc says. The first user namespace maps all numbers to themselves.
-    fn of(uid_map: &str, status: &str, is_root: bool) -> Standing {
+    fn of(uid_map: &str, status: &str, is_root: bool) -> ProcessStanding {
         let map: Vec<&str> = uid_map.split_whitespace().collect();
         if !map.is_empty() && map != ["0", "0", "4294967295"] {
-            return Standing::UserNamespace;
+            return ProcessStanding::UserNamespace;
         }
         let held = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
         let held = held.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok());
         match held {
-            Some(bits) if CAPABILITIES.iter().any(|n| bits >> n & 1 == 1) => Standing::Granted,
-            Some(_) if is_root => Standing::Bare,
-            None if is_root => Standing::Granted,
-            _ => Standing::User,
+            Some(bits) if CAPABILITIES.iter().any(|n| bits >> n & 1 == 1) => ProcessStanding::Granted,
+            Some(_) if is_root => ProcessStanding::Bare,
+            None if is_root => ProcessStanding::Granted,
+            _ => ProcessStanding::User,
         }
     }
 
@@ -59,7 +59,7 @@ impl Standing {
         let level = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid");
         let level = level.map_or("unknown".into(), |l| l.trim().to_owned());
         let what = match self {
-            Standing::UserNamespace => format!(
+            ProcessStanding::UserNamespace => format!(
                 "tracepoints of the whole machine are not permitted in a user namespace (perf_event_paranoid is {level})"
             ),
             _ => format!(
@@ -67,15 +67,17 @@ impl Standing {
             ),
         };
         let remedy = match self {
-            Standing::UserNamespace => OF_THE_HOST,
-            Standing::Bare => {
+            ProcessStanding::UserNamespace => OF_THE_HOST,
+            ProcessStanding::Bare => {
                 "start the container with that capability: `docker run --cap-add PERFMON` (before Linux 5.8 SYS_ADMIN), and a seccomp \
                  profile that lets perf_event_open pass"
             }
-            Standing::Granted => {
+            ProcessStanding::Granted => {
                 "a seccomp filter, a security module or a locked-down kernel forbids it: see `dmesg`, or record on the host"
             }
-            Standing::User => "run as root, or grant CAP_PERFMON: setcap cap_perfmon=ep on this program",
+            ProcessStanding::User => {
+                "run as root, or grant CAP_PERFMON: setcap cap_perfmon=ep on this program"
+            }
         };
         RecordError::NotPossible { what, remedy: remedy.into() }
     }
@@ -88,15 +90,17 @@ impl Standing {
             format!("tracefs is not mounted, and a private instance cannot be opened ({error})")
         };
         let remedy = match (self, closed) {
-            (Standing::UserNamespace, _) => OF_THE_HOST,
-            (Standing::Bare | Standing::Granted, _) => {
+            (ProcessStanding::UserNamespace, _) => OF_THE_HOST,
+            (ProcessStanding::Bare | ProcessStanding::Granted, _) => {
                 "in a container, mount the host's: `-v /sys/kernel/tracing:/sys/kernel/tracing:ro`; on a host: \
                  `mount -t tracefs tracefs /sys/kernel/tracing`"
             }
-            (Standing::User, true) => {
+            (ProcessStanding::User, true) => {
                 "let your group read it: mount -o remount,gid=GROUP,mode=750 /sys/kernel/tracing"
             }
-            (Standing::User, false) => "run as root once: mount -t tracefs tracefs /sys/kernel/tracing",
+            (ProcessStanding::User, false) => {
+                "run as root once: mount -t tracefs tracefs /sys/kernel/tracing"
+            }
         };
         RecordError::NotPossible { what, remedy: remedy.into() }
     }
@@ -120,23 +124,28 @@ mod tests {
             (caps("000001ffffffffff"), caps("00000000a80425fb"), caps("0000000000000000"));
         let perfmon = caps("0000004000000000");
         for (map, status, root, wanted) in [
-            (first, &all, true, Standing::Granted),
-            (first, &docker, true, Standing::Bare),
-            (first, &perfmon, false, Standing::Granted),
-            (first, &none, false, Standing::User),
-            ("0 1000 1\n", &all, true, Standing::UserNamespace),
-            ("0 100000 65536\n", &none, false, Standing::UserNamespace),
+            (first, &all, true, ProcessStanding::Granted),
+            (first, &docker, true, ProcessStanding::Bare),
+            (first, &perfmon, false, ProcessStanding::Granted),
+            (first, &none, false, ProcessStanding::User),
+            ("0 1000 1\n", &all, true, ProcessStanding::UserNamespace),
+            ("0 100000 65536\n", &none, false, ProcessStanding::UserNamespace),
             // /proc is masked: nothing is known.
-            ("", &String::new(), true, Standing::Granted),
+            ("", &String::new(), true, ProcessStanding::Granted),
         ] {
-            assert_eq!(Standing::of(map, status, root), wanted, "{map} {status}");
+            assert_eq!(ProcessStanding::of(map, status, root), wanted, "{map} {status}");
         }
     }
 
     #[test]
     fn each_refusal_is_one_line_and_names_a_remedy() {
         let error = || io::Error::from_raw_os_error(libc::EPERM);
-        for standing in [Standing::UserNamespace, Standing::Bare, Standing::Granted, Standing::User] {
+        for standing in [
+            ProcessStanding::UserNamespace,
+            ProcessStanding::Bare,
+            ProcessStanding::Granted,
+            ProcessStanding::User,
+        ] {
             let all = [
                 standing.without_events(&error()),
                 standing.without_tracefs(true, &error()),
@@ -147,9 +156,9 @@ mod tests {
                 let line = refused.to_string();
                 assert!(!line.contains('\n') && line.contains("; "), "{line}");
                 // Root is not told to be root.
-                assert!(standing == Standing::User || !line.contains("run as root"), "{line}");
+                assert!(standing == ProcessStanding::User || !line.contains("run as root"), "{line}");
                 assert!(
-                    standing != Standing::UserNamespace || line.contains("the host must grant it"),
+                    standing != ProcessStanding::UserNamespace || line.contains("the host must grant it"),
                     "{line}"
                 );
             }

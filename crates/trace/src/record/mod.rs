@@ -33,7 +33,7 @@ mod ring;
 use crate::Notes;
 use crate::record::clock::ClockLooks;
 use crate::record::events::{Opened, Tracefs};
-use crate::record::perf_writer::Writer;
+use crate::record::perf_writer::PerfWriter;
 use crate::record::ring::Ring;
 use rustix::event::{PollFd, PollFlags, poll};
 use std::io;
@@ -41,7 +41,7 @@ use std::os::fd::{FromRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
-use wattwise_child::{Running, Signals, StartError, timespec};
+use wattwise_child::{RunningCommand, Signals, StartError, timespec};
 
 /// How long a ring may go unread, so that little is in flight when the command ends.
 const ROUND: Duration = Duration::from_millis(100);
@@ -158,7 +158,7 @@ fn system(what: &'static str) -> impl Fn(io::Error) -> RecordError {
 
 /// How far a recording is.
 #[derive(Clone, Copy, Debug)]
-pub struct Progress {
+pub struct RecordingProgress {
     /// Since the events were enabled.
     pub elapsed: Duration,
     /// Events written so far.
@@ -180,7 +180,7 @@ pub fn run(options: &RecordOptions) -> Result<RecordReport, RecordError> {
 /// As [`run`].
 pub fn run_watched(
     options: &RecordOptions,
-    tell: Option<&dyn Fn(Progress)>,
+    tell: Option<&dyn Fn(RecordingProgress)>,
 ) -> Result<RecordReport, RecordError> {
     let create = |error| RecordError::Create { path: options.output.clone(), error };
     let output = |error| RecordError::Output { path: options.output.clone(), error };
@@ -195,7 +195,7 @@ pub fn run_watched(
     }
     let mut notes = Notes { cpu_khz: clock::scaling(&cpus), ..Notes::default() };
     let mut writer =
-        Writer::create(&options.output, &kinds, &opened, &tracefs, &cpus, &notes).map_err(create)?;
+        PerfWriter::create(&options.output, &kinds, &opened, &tracefs, &cpus, &notes).map_err(create)?;
     if tell.is_some() {
         writer.count_as_it_goes();
     }
@@ -207,7 +207,7 @@ pub fn run_watched(
     let start = Instant::now();
     opened.enable(true).map_err(system("enabling the events"))?;
     let mut child = spawn(&options.command)?;
-    notes.command = child.as_ref().map(Running::id);
+    notes.command = child.as_ref().map(RunningCommand::id);
     writer.note(&notes).map_err(output)?;
     let status = drain(&mut rings, &mut writer, &mut child, (options, tell), &signals, start, &mut looks);
     opened.enable(false).map_err(system("disabling the events"))?;
@@ -269,18 +269,18 @@ fn is_program(name: &str) -> Result<(), io::ErrorKind> {
     found.iter().copied().find(Result::is_ok).or(denied).unwrap_or(Err(io::ErrorKind::NotFound))
 }
 
-fn spawn(command: &[String]) -> Result<Option<Running>, RecordError> {
+fn spawn(command: &[String]) -> Result<Option<RunningCommand>, RecordError> {
     let [program, args @ ..] = command else { return Ok(None) };
-    Ok(Some(Running::start(Command::new(program).args(args), true)?))
+    Ok(Some(RunningCommand::start(Command::new(program).args(args), true)?))
 }
 
 /// Copies the rings to the file until the command ends, the time is over, or a signal comes. Returns the command's
 /// status, and whether it was stopped.
 fn drain(
     rings: &mut [Ring],
-    writer: &mut Writer,
-    child: &mut Option<Running>,
-    (options, tell): (&RecordOptions, Option<&dyn Fn(Progress)>),
+    writer: &mut PerfWriter,
+    child: &mut Option<RunningCommand>,
+    (options, tell): (&RecordOptions, Option<&dyn Fn(RecordingProgress)>),
     signals: &Signals,
     start: Instant,
     looks: &mut ClockLooks,
@@ -309,7 +309,7 @@ fn drain(
         writer.end_of_round().map_err(|error| RecordError::Output { path: options.output.clone(), error })?;
         looks.look();
         if let Some(tell) = tell {
-            tell(Progress { elapsed: start.elapsed(), events: writer.seen() });
+            tell(RecordingProgress { elapsed: start.elapsed(), events: writer.seen() });
         }
         let over = options.duration.is_some_and(|d| start.elapsed() >= d);
         let signalled = signals.caught().is_some();
@@ -321,7 +321,7 @@ fn drain(
         };
         running.follow(signals);
         if has_ended(running) {
-            let ended = child.take().map(Running::reap).transpose();
+            let ended = child.take().map(RunningCommand::reap).transpose();
             let status = ended.map_err(system("waiting for the command"))?.map(|(status, _)| status);
             let interrupted = status.and_then(wattwise_child::interrupted).is_some();
             return Ok((status, stopped || signalled || interrupted));
@@ -334,7 +334,7 @@ fn drain(
     }
 }
 
-fn has_ended(running: &Running) -> bool {
+fn has_ended(running: &RunningCommand) -> bool {
     poll(&mut [PollFd::from_borrowed_fd(running.pidfd(), PollFlags::IN)], Some(&timespec(Duration::ZERO)))
         .is_ok_and(|ready| ready > 0)
 }

@@ -44,7 +44,7 @@ const CPUDESC: u32 = 8;
 const EVENT_DESC: u32 = 12;
 
 /// What the data holds.
-pub(super) struct Counts {
+pub(super) struct DataCounts {
     pub(super) bytes: u64,
     pub(super) events: u64,
     pub(super) lost: u64,
@@ -54,15 +54,15 @@ pub(super) struct Counts {
 const NOTES_GROW_BY: usize = 64;
 
 /// A recording in the making.
-pub(super) struct Writer {
+pub(super) struct PerfWriter {
     out: Recording,
     attrs_at: u64,
     attrs: usize,
     /// The features that do not change, and where their contents are.
-    fixed: Vec<(u32, Place)>,
+    fixed: Vec<(u32, SectionPlace)>,
     /// Where the early features' table is, and room for the notes behind it.
     table_at: u64,
-    notes: Place,
+    notes: SectionPlace,
     data_at: u64,
     data_bytes: u64,
     /// Whether anything came since the last round's mark.
@@ -73,12 +73,12 @@ pub(super) struct Writer {
 
 /// Where a feature's content is: its place and its length.
 #[derive(Clone, Copy)]
-struct Place {
+struct SectionPlace {
     at: u64,
     bytes: u64,
 }
 
-impl Place {
+impl SectionPlace {
     fn entry(self) -> [u8; 16] {
         let mut entry = [0; 16];
         entry[..8].copy_from_slice(&self.at.to_le_bytes());
@@ -87,7 +87,7 @@ impl Place {
     }
 }
 
-impl Writer {
+impl PerfWriter {
     /// Writes everything before the data.
     pub(super) fn create(
         path: &Path,
@@ -96,12 +96,12 @@ impl Writer {
         tracefs: &Tracefs,
         cpus: &[u32],
         notes: &Notes,
-    ) -> io::Result<Writer> {
+    ) -> io::Result<PerfWriter> {
         let mut head = vec![0u8; HEADER_BYTES as usize];
         let mut places = Vec::new();
         let counted = opened.counters.iter().map(|c| &c.ids);
         for ids in opened.ids.iter().chain(counted) {
-            places.push(Place { at: head.len() as u64, bytes: 8 * ids.len() as u64 });
+            places.push(SectionPlace { at: head.len() as u64, bytes: 8 * ids.len() as u64 });
             ids.iter().for_each(|id| head.extend(id.to_le_bytes()));
         }
         let attrs_at = head.len() as u64;
@@ -121,18 +121,18 @@ impl Writer {
         ];
         head.resize(head.len() + 16 * (contents.len() + 1), 0);
         let early = early_notes(notes);
-        let notes = Place { at: head.len() as u64, bytes: early.len() as u64 };
+        let notes = SectionPlace { at: head.len() as u64, bytes: early.len() as u64 };
         head.extend(&early);
         head.resize(head.len() + early.len() + NOTES_GROW_BY, 0);
         let mut fixed = Vec::new();
         for (feature, content) in contents {
-            fixed.push((feature, Place { at: head.len() as u64, bytes: content.len() as u64 }));
+            fixed.push((feature, SectionPlace { at: head.len() as u64, bytes: content.len() as u64 }));
             head.extend(content);
         }
         head.resize(head.len().next_multiple_of(8), 0);
         let data_at = head.len() as u64;
         let out = Recording::create(path)?;
-        let mut writer = Writer {
+        let mut writer = PerfWriter {
             out,
             attrs_at,
             attrs: attrs.len(),
@@ -175,8 +175,8 @@ impl Writer {
     }
 
     /// The table of features, in the order of their numbers: the notes have the last.
-    fn table(&self, notes: Place) -> Vec<u8> {
-        self.fixed.iter().map(|(_, place)| *place).chain([notes]).flat_map(Place::entry).collect()
+    fn table(&self, notes: SectionPlace) -> Vec<u8> {
+        self.fixed.iter().map(|(_, place)| *place).chain([notes]).flat_map(SectionPlace::entry).collect()
     }
 
     /// Notes what is known once the command runs, should the recorder be killed.
@@ -187,7 +187,7 @@ impl Writer {
             return Ok(());
         }
         // Beside the first notes, which count until the table names these.
-        let place = Place { at: self.notes.at + self.notes.bytes, bytes: content.len() as u64 };
+        let place = SectionPlace { at: self.notes.at + self.notes.bytes, bytes: content.len() as u64 };
         let entry_at = self.table_at + 16 * self.fixed.len() as u64;
         let file = self.out.file();
         file.write_all_at(&content, place.at)?;
@@ -261,11 +261,11 @@ impl Writer {
     }
 
     /// Writes what follows the data, counts the records, and packs the file if it is to be.
-    pub(super) fn finish(mut self, notes: &Notes, packed: bool) -> io::Result<Counts> {
+    pub(super) fn finish(mut self, notes: &Notes, packed: bool) -> io::Result<DataCounts> {
         let content = notes.encode().unwrap_or_default();
         let end = self.data_at + self.data_bytes;
         let behind = end + 16 * (self.fixed.len() as u64 + 1);
-        let mut tail = self.table(Place { at: behind, bytes: content.len() as u64 });
+        let mut tail = self.table(SectionPlace { at: behind, bytes: content.len() as u64 });
         tail.extend(content);
         let header = self.header(self.data_at, self.data_bytes);
         let file = self.out.file();
@@ -284,11 +284,11 @@ impl Writer {
     }
 
     /// Reads the data's record headers once more, now that nobody is measured.
-    fn count(&mut self) -> io::Result<Counts> {
+    fn count(&mut self) -> io::Result<DataCounts> {
         let file = self.out.file();
         file.seek(SeekFrom::Start(self.data_at))?;
         let mut data = BufReader::with_capacity(1 << 20, file.take(self.data_bytes));
-        let mut counts = Counts { bytes: self.data_bytes, events: 0, lost: 0 };
+        let mut counts = DataCounts { bytes: self.data_bytes, events: 0, lost: 0 };
         let mut head = [0u8; 8];
         let mut body = Vec::new();
         while data.read_exact(&mut head).is_ok() {

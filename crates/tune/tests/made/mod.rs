@@ -25,13 +25,13 @@ use wattwise_replay::job::ReplayJob;
 use wattwise_replay::library;
 use wattwise_replay::spec::PolicySpec;
 use wattwise_tune::conduct::{Hooks, SearchOutcome, Spend, search};
-use wattwise_tune::field::{Field, Limits};
-use wattwise_tune::log::{Known, Log};
+use wattwise_tune::field::{Field, FieldJob, FieldLimits};
+use wattwise_tune::log::{KnownTrials, Log};
 use wattwise_tune::result::TuneResult;
 use wattwise_tune::search::Method;
 use wattwise_tune::space::Space;
 use wattwise_tune::split::split;
-use wattwise_tune::tune::{Input, TuneError, Tuning, tune};
+use wattwise_tune::tune::{TuneError, TuneInput, Tuning, tune};
 
 /// Rounds, their work in cycles and sleep in s, the platform's watts, the share of busy power while stalled.
 const ROUNDS: f64 = 50.0;
@@ -123,13 +123,20 @@ pub(crate) fn planted(seed: u64, method: Method, trials: u64) -> (Option<usize>,
     let (machine, work) = (planted_machine(), planted_work());
     let reference = PolicySpec::parse("performance").unwrap();
     let job = job(&machine, &work);
-    let limits = Limits { rule: Rule { goal: Goal::Energy, max_slowdown: SLOWER }, max_p99: f64::INFINITY };
-    let (field, unusable) = Field::new(&[(0, &job, &reference)], limits, (1, 1));
+    let limits =
+        FieldLimits { rule: Rule { goal: Goal::Energy, max_slowdown: SLOWER }, max_p99: f64::INFINITY };
+    let (field, unusable) =
+        Field::new(&[FieldJob { number: 0, job: &job, reference: &reference }], limits, (1, 1));
     assert!(unusable.is_empty(), "{}", unusable[0].1);
     let space = Space::parse("userspace:khz=400..2400MHz,fixed:depth=0..7", &reference).unwrap();
     let spend = Spend { trials: Some(trials), time: None };
-    let found: SearchOutcome =
-        search((&field, &space), (seed, method), spend, &quiet(), (&mut Log::none(), &Known::default()));
+    let found: SearchOutcome = search(
+        (&field, &space),
+        (seed, method),
+        spend,
+        &quiet(),
+        (&mut Log::none(), &KnownTrials::default()),
+    );
     let best = planted_best();
     let first = found.trials.iter().position(|t| meant(&t.policy) == best).map(|at| at + 1);
     (first, meant(&found.trials[found.best[0]].policy) == best)
@@ -180,9 +187,11 @@ pub(crate) fn points_that_ran(seed: u64, each: usize) -> usize {
     let work = any_work(&mut random);
     let job = job(&machine, &work);
     let reference = PolicySpec::parse("performance").unwrap();
-    let limits =
-        Limits { rule: Rule { goal: Goal::Energy, max_slowdown: f64::INFINITY }, max_p99: f64::INFINITY };
-    let (field, _) = Field::new(&[(0, &job, &reference)], limits, (1, 1));
+    let limits = FieldLimits {
+        rule: Rule { goal: Goal::Energy, max_slowdown: f64::INFINITY },
+        max_p99: f64::INFINITY,
+    };
+    let (field, _) = Field::new(&[FieldJob { number: 0, job: &job, reference: &reference }], limits, (1, 1));
     let speeds = wattwise_policy::speed::ALL.iter().map(|p| p.name);
     let cores = wattwise_policy::cores::ALL.iter().map(|p| p.name);
     let mut ran = 0;
@@ -207,21 +216,21 @@ pub(crate) fn null(seed: u64, trials: u64) -> Option<TuneResult> {
     let works: Vec<Workload> = (0..8).map(|_| any_work(&mut random)).collect();
     let jobs: Vec<ReplayJob<'_>> = works.iter().map(|w| job(&machine, w)).collect();
     let reference = PolicySpec::parse("ondemand:rate=10ms,cost=0").unwrap();
-    let input = |(recording, job)| Input { job, reference: &reference, recording };
-    let inputs: Vec<Input<'_>> = jobs.iter().enumerate().map(input).collect();
+    let input = |(recording, job)| TuneInput { job, reference: &reference, recording };
+    let inputs: Vec<TuneInput<'_>> = jobs.iter().enumerate().map(input).collect();
     let space = Space::parse("ondemand:rate=10.001..10.05ms,cost=0", &reference).unwrap();
     let tuning = Tuning {
         inputs: &inputs,
         test: &split(works.len(), seed),
         space: &space,
-        limits: Limits { rule: Rule::default(), max_p99: f64::INFINITY },
+        limits: FieldLimits { rule: Rule::default(), max_p99: f64::INFINITY },
         replicas: 64,
         seed,
         apply: &|_| Ok(Commands::System(vec![vec!["the".into(), "line".into()]])),
         method: Method::Evolution,
         spend: Spend { trials: Some(trials), time: None },
     };
-    match tune(&tuning, &quiet(), (&mut Log::none(), &Known::default())) {
+    match tune(&tuning, &quiet(), (&mut Log::none(), &KnownTrials::default())) {
         Ok(result) => Some(result),
         Err(TuneError::NoneAdmissible { .. }) => None,
         Err(e) => panic!("{e}"),

@@ -6,14 +6,14 @@ use std::fmt::Write;
 use std::path::Path;
 use std::time::Instant;
 use wattwise_control::cores::held::Holder;
-use wattwise_control::cores::hold::{Force, Options};
+use wattwise_control::cores::hold::{Force, HoldOptions};
 use wattwise_control::cores::mechanism::{Cgroups, MechanismKind, own_cpu};
 use wattwise_hw::cpus::set::CpuSet;
 use wattwise_hw::cpus::topology::Topology;
-use wattwise_hw::root::DirRoot;
+use wattwise_hw::root::Root;
 
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct CoreidleCostArgs {
     /// Changes there and back
     #[arg(long, value_name = "TIMES", default_value_t = 20)]
     times: usize,
@@ -43,13 +43,13 @@ struct CostOutput {
     unavailable: Vec<(MechanismKind, String)>,
 }
 
-pub(crate) fn run(root: &DirRoot, folder: &Path, json: bool, args: &Args) -> Outcome {
+pub(crate) fn run(root: &dyn Root, folder: &Path, json: bool, args: &CoreidleCostArgs) -> Outcome {
     let online = Topology::read(root).online;
     if online.len() < 2 {
         return Err(Failure::impossible("coreidle cost: a single CPU leaves nothing to idle"));
     }
     let half: CpuSet = online.iter().take(online.len().div_ceil(2)).collect();
-    let cgroups = Cgroups::find();
+    let cgroups = Cgroups::find(root);
     let mut report =
         CostOutput { schema: "wattwise.coreidle-cost/1", costs: Vec::new(), unavailable: Vec::new() };
     for kind in MechanismKind::ALL {
@@ -60,7 +60,7 @@ pub(crate) fn run(root: &DirRoot, folder: &Path, json: bool, args: &Args) -> Out
             report.unavailable.push((kind, why));
             continue;
         }
-        let options = Options { mechanism: Some(kind), ..args.how.options() };
+        let options = HoldOptions { mechanism: Some(kind), ..args.how.options() };
         report.costs.push(measure(root, folder, &options, (&half, &online), args.times.max(1))?);
     }
     if json {
@@ -72,9 +72,9 @@ pub(crate) fn run(root: &DirRoot, folder: &Path, json: bool, args: &Args) -> Out
 }
 
 fn measure(
-    root: &DirRoot,
+    root: &dyn Root,
     folder: &Path,
-    options: &Options,
+    options: &HoldOptions,
     (half, all): (&CpuSet, &CpuSet),
     times: usize,
 ) -> Result<Cost, Failure> {

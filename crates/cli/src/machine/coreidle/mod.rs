@@ -3,6 +3,7 @@
 mod cost;
 mod tune;
 
+use crate::args::root::{PASSING, RootArgs};
 use crate::args::select::mechanism;
 use crate::exit::{Failure, Outcome, print, print_json};
 use crate::machine::step_back::step_back;
@@ -14,15 +15,15 @@ use std::time::{Duration, Instant};
 use wattwise_control::cores::check_mask;
 use wattwise_control::cores::held as state;
 use wattwise_control::cores::held::{HeldMask, Holder};
-use wattwise_control::cores::hold::{Force, Options, Released, clean};
+use wattwise_control::cores::hold::{Force, HoldOptions, Released, clean};
 use wattwise_control::cores::mechanism::{Cgroups, MechanismKind, open};
 use wattwise_control::cores::steer::Steerable;
 use wattwise_control::cores::tasks::{Pinned, pinned_outside};
-use wattwise_control::govern::cores::{Summary, follow};
+use wattwise_control::govern::cores::{GovernorSummary, follow};
 use wattwise_control::set::original::boot_id;
 use wattwise_hw::cpus::set::CpuSet;
 use wattwise_hw::cpus::topology::Topology;
-use wattwise_hw::root::DirRoot;
+use wattwise_hw::root::Root;
 use wattwise_live::run::child::Signals;
 use wattwise_policy::chosen::CoresSpec;
 use wattwise_replay::spec::{cores_spec, is_cores};
@@ -34,19 +35,18 @@ use wattwise_replay::spec::{cores_spec, is_cores};
     wattwise coreidle set 0-3                   keep work on CPUs 0 to 3\n  \
     wattwise coreidle off                       everything everywhere again"
 )]
-pub(crate) struct Args {
+pub(crate) struct CoreidleArgs {
     #[command(subcommand)]
-    command: Command,
-    /// Where it is noted what is in force
-    #[arg(long, value_name = "FOLDER", default_value = "/run/wattwise", global = true)]
-    journal: PathBuf,
+    command: CoreidleCommand,
+    #[command(flatten)]
+    root: RootArgs,
     /// Print as JSON
     #[arg(long, global = true)]
     json: bool,
 }
 
 #[derive(clap::Subcommand)]
-enum Command {
+enum CoreidleCommand {
     /// What is in force, by what, for whom; which ways this machine has
     Status,
     /// Keep work on these CPUs until `off`
@@ -69,9 +69,9 @@ enum Command {
     /// End whatever is in force
     Off,
     /// What a change of the mask costs, by each way that this machine has: it changes it some forty times
-    Cost(crate::machine::coreidle::cost::Args),
+    Cost(crate::machine::coreidle::cost::CoreidleCostArgs),
     /// Try policies on your own work, and turn one on only where it gains and stalls nothing
-    Tune(Box<crate::machine::coreidle::tune::Args>),
+    Tune(Box<crate::machine::coreidle::tune::CoreidleTuneArgs>),
 }
 
 #[derive(clap::Args, Clone, Default)]
@@ -91,23 +91,41 @@ struct How {
 }
 
 impl How {
-    fn options(&self) -> Options {
+    fn options(&self) -> HoldOptions {
         let within = self.within.clone().unwrap_or_default();
         // As a path within the hierarchy, however it was written.
         let within = within.strip_prefix("/").map(PathBuf::from).unwrap_or(within);
-        Options { mechanism: self.mechanism, within, steer: self.steer, pinned_too: self.pinned_too }
+        HoldOptions { mechanism: self.mechanism, within, steer: self.steer, pinned_too: self.pinned_too }
     }
 }
 
-pub(crate) fn run(args: &Args) -> Outcome {
-    let root = DirRoot::this_machine();
+pub(crate) fn run(args: &CoreidleArgs) -> Outcome {
     match &args.command {
-        Command::Status => status(&root, args),
-        Command::Set { cpus, how } => set(&root, args, cpus, how),
-        Command::Governor { policy, period, how } => govern(args, policy, *period, how),
-        Command::Off => off(&root, args),
-        Command::Cost(cost) => crate::machine::coreidle::cost::run(&root, &args.journal, args.json, cost),
-        Command::Tune(tune) => crate::machine::coreidle::tune::run(&args.journal, args.json, tune),
+        CoreidleCommand::Status => status(&*args.root.open()?, &args.root.journal()?, args),
+        command => changed(command, args),
+    }
+}
+
+/// What puts a mask in force or ends it: on a machine that can change, and whose time runs, as a governor looks at it.
+fn changed(command: &CoreidleCommand, args: &CoreidleArgs) -> Outcome {
+    let running = args.root.open_running("coreidle")?;
+    let root = &*running.root;
+    let folder = args.root.journal()?;
+    match command {
+        CoreidleCommand::Status => status(root, &folder, args),
+        CoreidleCommand::Set { cpus, how } => set(root, &folder, args, cpus, how),
+        CoreidleCommand::Governor { policy, period, how } => {
+            let (spec, name) = spec(policy, *period)?;
+            govern(root, &folder, args.json, (&spec, &name), how)
+        }
+        CoreidleCommand::Off => off(root, &folder),
+        CoreidleCommand::Cost(cost) => cost::run(root, &folder, args.json, cost),
+        CoreidleCommand::Tune(_) if !root.is_this_machine() => Err(Failure::impossible(format!(
+            "coreidle tune --root {}: your work runs on this machine, and so would not be seen there; 'compare -m' tries \
+             policies on another machine",
+            args.root.given().unwrap_or_default()
+        ))),
+        CoreidleCommand::Tune(tune) => tune::run(&folder, args.json, tune),
     }
 }
 
@@ -131,7 +149,7 @@ fn spec(policy: &str, period: Option<u64>) -> Result<(CoresSpec, String), Failur
 
 /// What `status` says.
 #[derive(Serialize)]
-struct Status {
+struct CoreidleStatus {
     schema: &'static str,
     /// As noted; none if nothing is in force.
     state: Option<HeldMask>,
@@ -149,11 +167,11 @@ struct Status {
     steerable: usize,
 }
 
-fn status(root: &DirRoot, args: &Args) -> Outcome {
-    let cgroups = Cgroups::find();
-    let mut status = Status {
+fn status(root: &dyn Root, folder: &Path, args: &CoreidleArgs) -> Outcome {
+    let cgroups = Cgroups::find(root);
+    let mut status = CoreidleStatus {
         schema: "wattwise.coreidle-status/1",
-        state: state::read(&args.journal)?.filter(|s| s.boot_id == boot_id(root)),
+        state: state::read(folder)?.filter(|s| s.boot_id == boot_id(root)),
         alive: false,
         kept: None,
         problem: None,
@@ -164,12 +182,12 @@ fn status(root: &DirRoot, args: &Args) -> Outcome {
     if let Some(state) = &status.state {
         status.alive = match state.holder {
             Holder::User => true,
-            Holder::Process { .. } => state::somebody_is_in_charge(&args.journal)?,
+            Holder::Process { .. } => state::somebody_is_in_charge(folder)?,
         };
-        let kept = open(state.mechanism, &cgroups, state.terms()).and_then(|m| m.kept());
+        let kept = open(root, state.mechanism, &cgroups, state.terms()).and_then(|m| m.kept());
         match kept {
             Ok(kept) => {
-                status.pinned_outside = pinned_outside(Path::new("/proc"), &kept);
+                status.pinned_outside = pinned(root, &kept);
                 status.kept = Some(kept.to_string());
             }
             Err(e) => status.problem = Some(e.to_string()),
@@ -182,7 +200,7 @@ fn status(root: &DirRoot, args: &Args) -> Outcome {
     Ok(0)
 }
 
-fn status_text(s: &Status) -> String {
+fn status_text(s: &CoreidleStatus) -> String {
     let mut out = String::new();
     match &s.state {
         None => out += "off: work may run on every CPU\n",
@@ -227,12 +245,33 @@ fn pinned_text(pinned: &[Pinned]) -> String {
     out
 }
 
-fn set(root: &DirRoot, args: &Args, cpus: &str, how: &How) -> Outcome {
+/// Tasks of this machine that are pinned outside; another's are not known.
+fn pinned(root: &dyn Root, kept: &CpuSet) -> Vec<Pinned> {
+    match root.is_this_machine() {
+        true => pinned_outside(Path::new("/proc"), kept),
+        false => Vec::new(),
+    }
+}
+
+/// The CPUs as they are but for a mask in force, which a new one takes the place of.
+fn without_mask(root: &dyn Root, folder: &Path) -> Result<Topology, Failure> {
+    let mut topology = Topology::read(root);
+    let held = state::read(folder)?.filter(|s| s.boot_id == boot_id(root));
+    if let Some(held) = held.filter(|s| s.mechanism == MechanismKind::Hotplug) {
+        topology.online.extend(CpuSet::parse(&held.online).unwrap_or_default().iter());
+    }
+    Ok(topology)
+}
+
+fn set(root: &dyn Root, folder: &Path, args: &CoreidleArgs, cpus: &str, how: &How) -> Outcome {
     let kept = CpuSet::parse(cpus).map_err(|e| Failure::input(format!("coreidle set {e}")))?;
-    check_mask(&kept, &Topology::read(root))?;
-    let mut force = Force::begin(root, &args.journal, Holder::User, &how.options())?;
+    check_mask(&kept, &without_mask(root, folder)?)?;
+    if args.root.is_passing() {
+        note!("{PASSING}");
+    }
+    let mut force = Force::begin(root, folder, Holder::User, &how.options())?;
     let moved = force.keep(&kept)?;
-    let outside = pinned_outside(Path::new("/proc"), &kept);
+    let outside = pinned(root, &kept);
     let kind = force.kind();
     let fixed = force.steering().map(|steered| steered.fixed.clone()).unwrap_or_default();
     force.leave();
@@ -271,8 +310,13 @@ fn set(root: &DirRoot, args: &Args, cpus: &str, how: &How) -> Outcome {
     Ok(0)
 }
 
-fn govern(args: &Args, policy: &str, period: Option<u64>, how: &How) -> Outcome {
-    let (spec, name) = spec(policy, period)?;
+fn govern(
+    root: &dyn Root,
+    folder: &Path,
+    json: bool,
+    (spec, name): (&CoresSpec, &str),
+    how: &How,
+) -> Outcome {
     let signals = Signals::catch().map_err(Failure::work)?;
     let begun = Instant::now();
     let mut pause = |time: Duration| {
@@ -282,10 +326,10 @@ fn govern(args: &Args, policy: &str, period: Option<u64>, how: &How) -> Outcome 
     let mut told = |force: &Force<'_>, kept: &CpuSet| {
         note!("following {name} by {}; CPU {kept} kept at first; Ctrl-C ends it", force.kind());
     };
-    let _paused = step_back(&DirRoot::this_machine(), "wattwise coreidle")?;
-    let summary = follow(&spec, &name, &args.journal, &how.options(), &mut pause, &mut told)?;
-    if args.json {
-        print_json(&Followed::of(&name, &summary, begun.elapsed()))?;
+    let _paused = step_back(root, "wattwise coreidle")?;
+    let summary = follow(root, spec, name, folder, &how.options(), &mut pause, &mut told)?;
+    if json {
+        print_json(&Followed::of(name, &summary, begun.elapsed()))?;
     } else {
         print(&summary_text(&summary, begun.elapsed()))?;
     }
@@ -309,7 +353,7 @@ struct Followed<'a> {
 }
 
 impl<'a> Followed<'a> {
-    fn of(policy: &'a str, s: &'a Summary, elapsed: Duration) -> Followed<'a> {
+    fn of(policy: &'a str, s: &'a GovernorSummary, elapsed: Duration) -> Followed<'a> {
         Followed {
             schema: "wattwise.coreidle-governor/1",
             policy,
@@ -329,7 +373,7 @@ fn own_cpu_s() -> f64 {
     t.tv_sec as f64 + t.tv_nsec as f64 / 1e9
 }
 
-fn summary_text(s: &Summary, elapsed: Duration) -> String {
+fn summary_text(s: &GovernorSummary, elapsed: Duration) -> String {
     let all: f64 = s.kept_s.iter().sum();
     let mut out = format!(
         "{:.1} s, {} looks, {} changes of the mask, {:.2} % of one CPU\n",
@@ -344,13 +388,13 @@ fn summary_text(s: &Summary, elapsed: Duration) -> String {
     out
 }
 
-fn off(root: &DirRoot, args: &Args) -> Outcome {
+fn off(root: &dyn Root, folder: &Path) -> Outcome {
     /// A governor releases within milliseconds of its signal.
     const PATIENCE: Duration = Duration::from_secs(5);
     let begun = Instant::now();
     let mut asked = false;
     loop {
-        match clean(root, &args.journal, true)? {
+        match clean(root, folder, true)? {
             Released::Nothing => {
                 print(if asked {
                     "the governor ended: work may run on every CPU\n"

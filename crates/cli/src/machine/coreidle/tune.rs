@@ -12,26 +12,27 @@
 use crate::args::output::OutputPath;
 use crate::args::state;
 use crate::machine::ab;
-use crate::machine::coreidle::{Failure, Outcome, print, print_json, spec};
+use crate::machine::coreidle::{Failure, How, Outcome, govern, print, print_json, spec};
 use clap::Parser;
 use serde::Serialize;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use wattwise_control::cores::held;
-use wattwise_control::cores::hold::Options;
+use wattwise_control::cores::hold::HoldOptions;
 use wattwise_control::govern::cores::Following;
 use wattwise_figure::Provenance;
 use wattwise_figure::shell;
 use wattwise_figure::verdict::Answer;
-use wattwise_live::ab::log::Read;
+use wattwise_hw::root::DirRoot;
+use wattwise_live::ab::log::AbRead;
 use wattwise_live::ab::result;
 use wattwise_live::ab::result::Judgement;
 use wattwise_live::run::child;
-use wattwise_live::run::child::{Job, Signals};
+use wattwise_live::run::child::{CommandJob, Signals};
 
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct CoreidleTuneArgs {
     /// A policy to try; may be given again [default: ondemand, dragonfly, lpmd, consolidate]
     #[arg(long, short, value_name = "POLICY")]
     policy: Vec<String>,
@@ -63,7 +64,7 @@ pub(crate) struct Args {
 
 /// What became of a policy.
 #[derive(Serialize)]
-struct Trial {
+struct CoreidleTrial {
     policy: String,
     /// Change of energy and of time against the machine as it is: ratio and interval.
     energy: Option<[f64; 3]>,
@@ -78,7 +79,7 @@ struct Trial {
 struct TuneOutput {
     schema: &'static str,
     energy: String,
-    trials: Vec<Trial>,
+    trials: Vec<CoreidleTrial>,
     /// The policy to be used; none is off.
     verdict: Option<String>,
 }
@@ -89,10 +90,10 @@ const DEFAULT: [&str; 4] = ["ondemand", "dragonfly", "lpmd", "consolidate"];
 #[derive(Parser)]
 struct Ab {
     #[command(flatten)]
-    args: ab::Args,
+    args: ab::AbArgs,
 }
 
-pub(crate) fn run(folder: &Path, json: bool, args: &Args) -> Outcome {
+pub(crate) fn run(folder: &Path, json: bool, args: &CoreidleTuneArgs) -> Outcome {
     let policies: Vec<String> = match args.policy.is_empty() {
         true => DEFAULT.map(str::to_owned).to_vec(),
         false => args.policy.clone(),
@@ -102,11 +103,11 @@ pub(crate) fn run(folder: &Path, json: bool, args: &Args) -> Outcome {
     held::read(folder)?;
     let read = experiment(folder, args, &policies)?;
     let judged = result::of(&read);
-    let mut trials: Vec<Trial> =
+    let mut trials: Vec<CoreidleTrial> =
         policies.iter().enumerate().map(|(at, p)| trial(p, at + 1, &read, &judged, args)).collect();
     late(folder, args, &mut trials)?;
     let best = trials.iter().filter(|t| t.refused.is_none()).min_by(|a, b| {
-        let energy = |t: &Trial| t.energy.map_or(f64::INFINITY, |e| e[0]);
+        let energy = |t: &CoreidleTrial| t.energy.map_or(f64::INFINITY, |e| e[0]);
         energy(a).total_cmp(&energy(b))
     });
     let verdict = best.map(|t| t.policy.clone());
@@ -119,24 +120,15 @@ pub(crate) fn run(folder: &Path, json: bool, args: &Args) -> Outcome {
     }
     match &report.verdict {
         Some(policy) if args.apply => {
-            let how = crate::machine::coreidle::How::default();
-            crate::machine::coreidle::govern(
-                &crate::machine::coreidle::Args {
-                    command: crate::machine::coreidle::Command::Off,
-                    journal: folder.to_owned(),
-                    json,
-                },
-                policy,
-                None,
-                &how,
-            )
+            let (cores, name) = spec(policy, None)?;
+            govern(&DirRoot::this_machine(), folder, json, (&cores, &name), &How::default())
         }
         _ => Ok(0),
     }
 }
 
 /// Step 1, by `ab` itself.
-fn experiment(folder: &Path, args: &Args, policies: &[String]) -> Result<Read, Failure> {
+fn experiment(folder: &Path, args: &CoreidleTuneArgs, policies: &[String]) -> Result<AbRead, Failure> {
     let output = match &args.output {
         Some(path) => path.path().to_owned(),
         None => state::log("coreidle-tune", "--output")?,
@@ -163,11 +155,17 @@ fn experiment(folder: &Path, args: &Args, policies: &[String]) -> Result<Read, F
 }
 
 /// Step 2.
-fn trial(policy: &str, arm: usize, read: &Read, judged: &Judgement, args: &Args) -> Trial {
+fn trial(
+    policy: &str,
+    arm: usize,
+    read: &AbRead,
+    judged: &Judgement,
+    args: &CoreidleTuneArgs,
+) -> CoreidleTrial {
     let verdicts = judged.comparisons.iter().find(|c| c.arm == arm).map_or(&[][..], |c| &c.verdicts);
     let of = |what: &str| verdicts.iter().find(|v| v.what == what).map(|v| &v.verdict);
     let interval = |what: &str| of(what).map(|v| [v.ratio, v.low, v.high]);
-    let mut trial = Trial {
+    let mut trial = CoreidleTrial {
         policy: policy.to_owned(),
         energy: interval("energy"),
         time: interval("time"),
@@ -204,13 +202,13 @@ fn trial(policy: &str, arm: usize, read: &Read, judged: &Judgement, args: &Args)
 }
 
 /// Step 3: the probe, in turns with and without.
-fn late(folder: &Path, args: &Args, trials: &mut [Trial]) -> Result<(), Failure> {
+fn late(folder: &Path, args: &CoreidleTuneArgs, trials: &mut [CoreidleTrial]) -> Result<(), Failure> {
     const TURNS: usize = 3;
     if trials.iter().all(|t| t.refused.is_some()) {
         return Ok(());
     }
     let signals = Signals::catch().map_err(Failure::work)?;
-    let job = Job { command: args.command.clone(), capture: true, ..Job::default() };
+    let job = CommandJob { command: args.command.clone(), capture: true, ..CommandJob::default() };
     let passed: Vec<usize> = (0..trials.len()).filter(|&t| trials[t].refused.is_none()).collect();
     let mut lateness: Vec<Vec<f64>> = vec![Vec::new(); trials.len() + 1];
     for _ in 0..TURNS {
@@ -219,7 +217,7 @@ fn late(folder: &Path, args: &Args, trials: &mut [Trial]) -> Result<(), Failure>
                 None => None,
                 Some(t) => {
                     let (cores, name) = spec(&trials[t].policy, None)?;
-                    Some(Following::begin(&cores, &name, folder.to_owned(), Options::default())?)
+                    Some(Following::begin(&cores, &name, folder.to_owned(), HoldOptions::default())?)
                 }
             };
             let samples = probed(&job, &signals)?;
@@ -249,7 +247,7 @@ fn late(folder: &Path, args: &Args, trials: &mut [Trial]) -> Result<(), Failure>
 }
 
 /// Runs the work beside a probe; how late its sleeps ended, us.
-fn probed(job: &Job, signals: &Signals) -> Result<Vec<f64>, Failure> {
+fn probed(job: &CommandJob, signals: &Signals) -> Result<Vec<f64>, Failure> {
     const NAP: Duration = Duration::from_millis(1);
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {

@@ -1,6 +1,6 @@
 //! The machine as a mounted folder.
 
-use super::Args;
+use super::EmulateArgs;
 use crate::exit::{Failure, Outcome};
 use crate::show::screen::note;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -15,7 +15,7 @@ use wattwise_emulator::{Emulator, fuse, namespace};
 const BEAT: Duration = Duration::from_millis(50);
 
 /// Mounts the machine until a signal comes or the command ends.
-pub(super) fn serve(args: &Args, machine: &Emulator) -> Outcome {
+pub(super) fn serve(args: &EmulateArgs, machine: &Emulator) -> Outcome {
     for cpu in machine.online() {
         machine.set_load(cpu, (args.load * 1000.0).round() as u32);
     }

@@ -61,7 +61,7 @@ fn cpus(info: &Info) -> Vec<String> {
 
 /// What of a cpufreq policy a reader wants to know: equal ones are said once.
 #[derive(PartialEq, Eq)]
-struct InForce {
+struct PolicyInForce {
     driver: Option<String>,
     governor: Option<String>,
     epp: Option<String>,
@@ -71,9 +71,9 @@ struct InForce {
     bios_limit_khz: Option<u64>,
 }
 
-impl InForce {
-    fn of(policy: &CpufreqPolicy) -> InForce {
-        InForce {
+impl PolicyInForce {
+    fn of(policy: &CpufreqPolicy) -> PolicyInForce {
+        PolicyInForce {
             driver: policy.driver.clone(),
             governor: policy.governor.clone(),
             epp: policy.epp.clone(),
@@ -105,9 +105,9 @@ impl InForce {
 }
 
 fn speed(info: &Info) -> Vec<String> {
-    let mut groups: Vec<(InForce, Vec<u32>)> = Vec::new();
+    let mut groups: Vec<(PolicyInForce, Vec<u32>)> = Vec::new();
     for policy in info.cpufreq.policies().iter().filter(|p| !p.is_offline()) {
-        let now = InForce::of(policy);
+        let now = PolicyInForce::of(policy);
         match groups.iter_mut().find(|(known, _)| *known == now) {
             Some((_, cpus)) => cpus.extend(policy.affected.iter()),
             None => groups.push((now, policy.affected.iter().collect())),

@@ -4,7 +4,7 @@ use super::{line, missing};
 use wattwise_figure::units::{show_ns, show_uw, trim};
 use wattwise_hw::info::Info;
 use wattwise_hw::states::power::{Limit, Zone};
-use wattwise_hw::states::supply::{Adapter, Battery, Feeds, Source, Supply};
+use wattwise_hw::states::supply::{Adapter, Battery, Feeds, Supply, SupplySource};
 
 pub(super) fn energy(info: &Info) -> String {
     let Some(zones) = &info.energy.value else { return missing(&info.energy) };
@@ -118,13 +118,13 @@ fn mains(supply: &Supply) -> String {
     let feeding = supply.adapters.iter().filter(|a| a.feeds == Feeds::Machine);
     let feeding: Vec<String> = feeding.map(|a| format!("{}, {}", a.name, kind(a))).collect();
     match (supply.source, feeding.is_empty()) {
-        (Source::Battery, false) => {
+        (SupplySource::Battery, false) => {
             format!("says connected ({}), yet the machine runs on its battery", feeding.join("; "))
         }
         (_, false) => format!("connected ({})", feeding.join("; ")),
         (_, true) if supply.mains => "connected (a machine without a battery has no other source)".to_owned(),
-        (Source::Mains, true) => "no adapter says so, and no battery discharges".to_owned(),
-        (Source::Battery, true) => "not connected".to_owned(),
+        (SupplySource::Mains, true) => "no adapter says so, and no battery discharges".to_owned(),
+        (SupplySource::Battery, true) => "not connected".to_owned(),
     }
 }
 

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use wattwise_figure::units::{show_khz, show_ns, trim};
 use wattwise_hw::cpus::set::CpuSet;
 use wattwise_hw::info::Info;
-use wattwise_hw::states::cpufreq::{Boost, CpufreqPolicy, Stats};
+use wattwise_hw::states::cpufreq::{Boost, CpufreqPolicy, CpufreqStats};
 
 pub(super) fn speed(info: &Info) -> String {
     let mut out = String::new();
@@ -219,8 +219,8 @@ fn now_and_so_far(out: &mut String, members: &[&CpufreqPolicy]) {
 }
 
 /// The statistics of some policies together.
-fn total(members: &[&CpufreqPolicy]) -> Option<Stats> {
-    let mut sum: Option<Stats> = None;
+fn total(members: &[&CpufreqPolicy]) -> Option<CpufreqStats> {
+    let mut sum: Option<CpufreqStats> = None;
     for stats in members.iter().filter_map(|p| p.stats.as_ref()) {
         let Some(sum) = &mut sum else {
             sum = Some(stats.clone());

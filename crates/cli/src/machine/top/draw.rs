@@ -1,6 +1,6 @@
 //! A sample, drawn: heading, policy, watts, CPUs, programs, keys. From 80x24 to 200x60, whatever is left out is counted.
 
-use super::view::Shown;
+use super::view::ShownSample;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
@@ -25,7 +25,7 @@ pub(super) fn waiting(area: Rect, buffer: &mut Buffer) {
 }
 
 /// The whole page.
-pub(super) fn page(area: Rect, buffer: &mut Buffer, shown: &Shown) {
+pub(super) fn page(area: Rect, buffer: &mut Buffer, shown: &ShownSample) {
     let policy = policy_lines(&shown.sample.policy, area.width);
     let watts = watts_lines(&shown.sample, area.width);
     let fixed = |lines: &[Line<'_>]| Constraint::Length(u16::try_from(lines.len()).unwrap_or(1));
@@ -58,7 +58,7 @@ pub(super) fn page(area: Rect, buffer: &mut Buffer, shown: &Shown) {
 }
 
 /// The page as plain text.
-pub(super) fn plain(shown: &Shown, columns: u16, rows: u16) -> String {
+pub(super) fn plain(shown: &ShownSample, columns: u16, rows: u16) -> String {
     let area = Rect::new(0, 0, columns, rows);
     let mut buffer = Buffer::empty(area);
     page(area, &mut buffer, shown);
@@ -174,7 +174,7 @@ fn share(x: f64) -> String {
 }
 
 /// The CPUs, and how many there is no room for.
-fn cpus(area: Rect, buffer: &mut Buffer, shown: &Shown) {
+fn cpus(area: Rect, buffer: &mut Buffer, shown: &ShownSample) {
     let s = &shown.sample;
     let hybrid = s.cpus.iter().any(|c| c.kind.is_some());
     // The deepest states are what one looks for: where there is no room, the shallow ones go.
@@ -257,7 +257,7 @@ fn tasks(area: Rect, buffer: &mut Buffer, s: &Sample) {
 }
 
 /// Keys, and what is going on.
-fn footer(shown: &Shown) -> Line<'static> {
+fn footer(shown: &ShownSample) -> Line<'static> {
     let mut spans = vec![Span::raw("q quit  p pause  s sort  r record  ↑↓ scroll")];
     let mut say = |text: String, colour: Color| {
         spans.push(Span::raw("  "));

@@ -1,7 +1,7 @@
 //! The terminal: taken, drawn on, given back on every way out (also by a panic or a signal).
 
 use super::draw;
-use super::view::View;
+use super::view::TopView;
 use crate::exit::Failure;
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
@@ -43,7 +43,7 @@ impl Drop for Back {
 /// Draws; what stands on the screen already is not written again.
 pub(super) fn draw(
     terminal: &mut DefaultTerminal,
-    view: &View,
+    view: &TopView,
     sample: Option<&Sample>,
 ) -> Result<(), Failure> {
     let drawn = terminal.draw(|frame| match sample {
@@ -57,7 +57,7 @@ pub(super) fn draw(
 pub(super) fn wait(
     until: Instant,
     signals: &Signals,
-    view: &mut View,
+    view: &mut TopView,
     sample: Option<&Sample>,
 ) -> Result<Wanted, Failure> {
     let failed = |e: std::io::Error| Failure::work(format!("top: the terminal: {e}"));
@@ -78,7 +78,7 @@ pub(super) fn wait(
 }
 
 /// What a key does.
-pub(super) fn pressed(key: KeyEvent, view: &mut View, cpus: usize) -> Wanted {
+pub(super) fn pressed(key: KeyEvent, view: &mut TopView, cpus: usize) -> Wanted {
     if key.kind == KeyEventKind::Release {
         return Wanted::Nothing;
     }

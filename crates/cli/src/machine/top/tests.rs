@@ -3,7 +3,7 @@
 
 use super::draw;
 use super::screen::{Wanted, pressed};
-use super::view::{Sort, View};
+use super::view::{Sort, TopView};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -61,7 +61,7 @@ fn sample(cpus: u32) -> Sample {
 }
 
 /// What a terminal of that size shows.
-fn screen(view: &View, sample: &Sample, columns: u16, rows: u16) -> String {
+fn screen(view: &TopView, sample: &Sample, columns: u16, rows: u16) -> String {
     let mut terminal = Terminal::new(TestBackend::new(columns, rows)).expect("in memory");
     terminal.draw(|frame| draw::page(frame.area(), frame.buffer_mut(), &view.shown(sample))).expect("drawn");
     let buffer = terminal.backend().buffer();
@@ -82,8 +82,8 @@ fn held(name: &str, shown: &str) {
 
 #[test]
 fn both_sizes_look_as_they_did() {
-    held("80x24.txt", &screen(&View::default(), &sample(16), 80, 24));
-    held("200x60.txt", &screen(&View::default(), &sample(64), 200, 60));
+    held("80x24.txt", &screen(&TopView::default(), &sample(16), 80, 24));
+    held("200x60.txt", &screen(&TopView::default(), &sample(64), 200, 60));
     let still = Sample {
         watts: None,
         domains: Vec::new(),
@@ -94,7 +94,7 @@ fn both_sizes_look_as_they_did() {
         policy: InForce::default(),
         ..sample(4)
     };
-    let view = View { sort: Sort::Busy, paused: true, playing: true, ..View::default() };
+    let view = TopView { sort: Sort::Busy, paused: true, playing: true, ..TopView::default() };
     held("80x24-missing.txt", &screen(&view, &still, 80, 24));
 }
 
@@ -103,7 +103,7 @@ fn no_size_breaks_it() {
     for columns in [1, 20, 79, 80, 119, 120, 121, 200, 300] {
         for rows in [1, 5, 12, 24, 60, 100] {
             for cpus in [0, 1, 512] {
-                screen(&View { scroll: 9999, ..View::default() }, &sample(cpus), columns, rows);
+                screen(&TopView { scroll: 9999, ..TopView::default() }, &sample(cpus), columns, rows);
             }
         }
     }
@@ -111,16 +111,16 @@ fn no_size_breaks_it() {
 
 #[test]
 fn what_has_no_room_is_counted() {
-    let shown = screen(&View::default(), &sample(64), 80, 24);
+    let shown = screen(&TopView::default(), &sample(64), 80, 24);
     assert!(shown.contains("more below"), "{shown}");
-    let all = screen(&View { scroll: 64, ..View::default() }, &sample(64), 80, 24);
+    let all = screen(&TopView { scroll: 64, ..TopView::default() }, &sample(64), 80, 24);
     assert!(!all.contains("more below") && all.contains("\n63 "), "{all}");
 }
 
 #[test]
 fn keys_do_what_they_say() {
-    let mut view = View::default();
-    let press = |code, view: &mut View| pressed(KeyEvent::new(code, KeyModifiers::NONE), view, 16);
+    let mut view = TopView::default();
+    let press = |code, view: &mut TopView| pressed(KeyEvent::new(code, KeyModifiers::NONE), view, 16);
     assert_eq!(press(KeyCode::Char('s'), &mut view), Wanted::Nothing);
     assert_eq!(view.sort, Sort::Busy);
     press(KeyCode::Char('p'), &mut view);
@@ -146,18 +146,18 @@ fn no_name_reaches_the_terminal_as_it_is() {
     hostile.policy.governors = vec!["p\x1b[31m".to_owned()];
     hostile.policy.why = Some("\r\nforged".to_owned());
     for (columns, rows) in [(80, 24), (200, 60)] {
-        let shown = screen(&View::default(), &hostile, columns, rows);
+        let shown = screen(&TopView::default(), &hostile, columns, rows);
         assert!(!shown.contains(['\x1b', '\x07', '\r', '\u{202e}']), "{shown:?}");
         assert_eq!(shown.lines().count(), usize::from(rows));
     }
-    assert!(!draw::plain(&View::default().shown(&hostile), 80, 40).contains('\x1b'));
+    assert!(!draw::plain(&TopView::default().shown(&hostile), 80, 40).contains('\x1b'));
 }
 
 #[test]
 fn order_is_what_was_asked_for() {
-    let first = |sort| View { sort, ..View::default() }.shown(&sample(16)).sample.cpus[0].cpu;
+    let first = |sort| TopView { sort, ..TopView::default() }.shown(&sample(16)).sample.cpus[0].cpu;
     assert_eq!((first(Sort::Cpu), first(Sort::Speed), first(Sort::Wakeups)), (0, 15, 15));
-    let busy: Vec<u32> = View { sort: Sort::Busy, ..View::default() }
+    let busy: Vec<u32> = TopView { sort: Sort::Busy, ..TopView::default() }
         .shown(&sample(16))
         .sample
         .cpus

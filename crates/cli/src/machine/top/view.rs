@@ -51,7 +51,7 @@ impl Sort {
 
 /// How it is looked at.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct View {
+pub(super) struct TopView {
     pub(super) sort: Sort,
     /// CPUs above the first one that is shown.
     pub(super) scroll: usize,
@@ -67,14 +67,14 @@ pub(super) struct View {
 
 /// What is drawn: a sample in order, without anything that a terminal would act on.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Shown {
+pub(super) struct ShownSample {
     pub(super) sample: Sample,
-    pub(super) view: View,
+    pub(super) view: TopView,
 }
 
-impl View {
+impl TopView {
     /// A sample as this view shows it. Names come from strangers: programs name themselves.
-    pub(super) fn shown(&self, sample: &Sample) -> Shown {
+    pub(super) fn shown(&self, sample: &Sample) -> ShownSample {
         let mut sample = sample.clone();
         sample.cpus.sort_by(|a, b| self.sort.order(a, b));
         sample.machine = one_line(&sample.machine);
@@ -87,7 +87,7 @@ impl View {
         for TaskSample { name, .. } in &mut sample.tasks {
             *name = one_line(name);
         }
-        let view = View { recording: self.recording.as_deref().map(one_line), ..self.clone() };
-        Shown { sample, view }
+        let view = TopView { recording: self.recording.as_deref().map(one_line), ..self.clone() };
+        ShownSample { sample, view }
     }
 }

@@ -2,13 +2,14 @@
 
 use super::{FigureLine, columns, facts, machine, standings, standings_text};
 use crate::exit::{Failure, Outcome, print, print_json_as};
-use crate::model::cases::{Asked, cases};
-use crate::model::compare::{Held, How, conduct};
+use crate::model::cases::{CasesAsked, cases};
+use crate::model::compare::{HeldAgainst, How, conduct};
 use crate::model::stop::Stop;
 use crate::show::table::wrapped;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use wattwise_advice::compare::REPLICAS;
 use wattwise_advice::measurable::measurable;
 use wattwise_advice::result::Comparison;
 use wattwise_advice::rule::Rule;
@@ -26,7 +27,7 @@ pub(crate) const SCHEMA: &str = "wattwise.machine-check/2";
 const DEFAULT: &str = "not in the file; wattwise's default: ";
 
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct CheckMachineArgs {
     /// Models' files, captures, trees, or bundled models' names
     #[arg(required = true, value_name = "FILE")]
     files: Vec<String>,
@@ -34,7 +35,7 @@ pub(crate) struct Args {
     #[arg(long, short, default_values = ["build", "idle-browse", "burst"])]
     workload: Vec<String>,
     /// Machines drawn from the figures
-    #[arg(long, default_value = "64", value_parser = clap::value_parser!(u64).range(8..=4096))]
+    #[arg(long, default_value_t = REPLICAS, value_parser = clap::value_parser!(u64).range(8..=4096))]
     replicas: u64,
 }
 
@@ -156,10 +157,10 @@ fn judged(c: &Comparison) -> Judged {
     }
 }
 
-fn answers(args: &Args, m: &MachineModel) -> Result<Vec<Judged>, Failure> {
+fn answers(args: &CheckMachineArgs, m: &MachineModel) -> Result<Vec<Judged>, Failure> {
     let read = |name: &String| library::workload(name, &ImportOptions::default()).map_err(Failure::input);
     let works = args.workload.iter().map(read).collect::<Result<Vec<_>, _>>()?;
-    let asked = Asked {
+    let asked = CasesAsked {
         machines: std::slice::from_ref(m),
         policies: &[],
         reference: None,
@@ -177,11 +178,19 @@ fn answers(args: &Args, m: &MachineModel) -> Result<Vec<Judged>, Failure> {
             detail: false,
             budget: Budget::default(),
         };
-        let (comparison, _) =
-            conduct(&job, (Rule::default(), How::AsAsked), args.replicas, &Held::by(&case.reference), &stop)?;
+        let (comparison, _) = conduct(
+            &job,
+            (Rule::default(), How::AsAsked),
+            args.replicas,
+            &HeldAgainst::by(&case.reference),
+            &stop,
+        )?;
         if comparison.stopped {
-            let message =
-                format!("stopped after {} of {} works: nothing is judged", out.len(), args.workload.len());
+            let message = format!(
+                "stopped after {} of {} workloads: nothing is judged",
+                out.len(),
+                args.workload.len()
+            );
             return Err(Failure { code: stop.code(), message });
         }
         out.push(judged(&comparison));
@@ -189,7 +198,7 @@ fn answers(args: &Args, m: &MachineModel) -> Result<Vec<Judged>, Failure> {
     Ok(out)
 }
 
-pub(crate) fn run(args: &Args, json: bool) -> Outcome {
+pub(crate) fn run(args: &CheckMachineArgs, json: bool) -> Outcome {
     // A file that is none is told before the first answer is worked out.
     let models = args.files.iter().map(|file| machine(file, "check")).collect::<Result<Vec<_>, _>>()?;
     let mut machines = Vec::new();
@@ -206,7 +215,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Outcome {
     Ok(0)
 }
 
-fn checked(args: &Args, file: &str, m: &MachineModel) -> Result<Checked, Failure> {
+fn checked(args: &CheckMachineArgs, file: &str, m: &MachineModel) -> Result<Checked, Failure> {
     let inputs = m.inputs();
     let missing = inputs.iter().filter_map(|i| {
         Some(Missing { what: i.what.to_owned(), instead: i.source.strip_prefix(DEFAULT)?.to_owned() })
@@ -228,7 +237,7 @@ fn checked(args: &Args, file: &str, m: &MachineModel) -> Result<Checked, Failure
 
 fn text(m: &MachineModel, checked: &Checked) -> String {
     let mut out = format!(
-        "{}: {}: a sound file\n{}\nFigures that are drawn: {}\n",
+        "{}: {}: a valid file\n{}\nUncertain figures: {}\n",
         one_line(&checked.file),
         one_line(&checked.name),
         one_line(&facts(m)),

@@ -7,14 +7,14 @@ use wattwise_figure::one_line;
 use wattwise_figure::setting::Setting;
 use wattwise_model::machine::MachineModel;
 use wattwise_policy::System;
-use wattwise_replay::apply::{self, Target};
+use wattwise_replay::apply::{self, ApplyTarget};
 use wattwise_replay::spec::PolicySpec;
 
 /// Version of what `--json` prints.
 pub(crate) const SCHEMA: &str = "wattwise.machine-compare/1";
 
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct CompareMachinesArgs {
     /// A model's name, or its file
     a: String,
     /// Another
@@ -73,7 +73,7 @@ impl InForce {
     fn of(m: &MachineModel) -> InForce {
         let policy = PolicySpec::parse(&m.default_policy).ok();
         let settings = policy.as_ref().and_then(|p| {
-            let target = Target::of(m, System::find(&m.system)?);
+            let target = ApplyTarget::of(m, System::find(&m.system)?);
             apply::commands(p, &target).ok()?.settings().map(<[Setting]>::to_vec)
         });
         let of = |find: &dyn Fn(&Setting) -> Option<String>| settings.iter().flatten().find_map(find);
@@ -162,7 +162,7 @@ fn pair(what: String, a: Option<FigureLine>, b: Option<FigureLine>) -> Both {
     Both { what, a, b, overlap }
 }
 
-pub(crate) fn run(args: &Args, json: bool) -> Outcome {
+pub(crate) fn run(args: &CompareMachinesArgs, json: bool) -> Outcome {
     let (a, b) = (machine(&args.a, "compare")?, machine(&args.b, "compare")?);
     let compared = compared(&a, &b);
     if json {
@@ -174,7 +174,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Outcome {
         None => ["-".to_owned(), String::new(), String::new()],
     };
     let mut rows = vec![
-        ["figure", &a.name, "19 of 20 within", "standing", &b.name, "19 of 20 within", "standing", ""]
+        ["figure", &a.name, "95 % range", "basis", &b.name, "95 % range", "basis", ""]
             .map(str::to_owned)
             .to_vec(),
     ];

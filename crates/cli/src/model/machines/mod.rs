@@ -22,40 +22,40 @@ use clap::Subcommand;
 use serde::Serialize;
 use std::path::Path;
 use wattwise_figure::one_line;
-use wattwise_model::machine::figures::Input;
+use wattwise_model::machine::figures::MachineInput;
 use wattwise_model::machine::{MachineModel, builtin};
 use wattwise_replay::library;
 
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct MachinesArgs {
     #[command(subcommand)]
-    what: Option<What>,
+    what: Option<MachinesCommand>,
     /// Print as JSON: schema wattwise.list/1, or the one that a subcommand names
     #[arg(long, global = true)]
     json: bool,
 }
 
 #[derive(Subcommand)]
-enum What {
+enum MachinesCommand {
     /// List the models (the default)
     List,
     /// Every figure of a model with its interval, its standing and its source (wattwise.machine/1)
-    Show(show::Args),
+    Show(show::ShowMachineArgs),
     /// Two models side by side (wattwise.machine-compare/1)
-    Compare(compare::Args),
+    Compare(compare::CompareMachinesArgs),
     /// What models' files lack, and what that costs the answer (wattwise.machine-check/2)
-    Check(check::Args),
+    Check(check::CheckMachineArgs),
     /// Hold the library against measurements: policies on hardware, SPECpower or freqbench results (wattwise.score/1)
-    Score(score::Args),
+    Score(score::ScoreArgs),
 }
 
-pub(crate) fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &MachinesArgs) -> Outcome {
     match &args.what {
-        None | Some(What::List) => list::list(args.json, &entries()?),
-        Some(What::Show(a)) => show::run(a, args.json),
-        Some(What::Compare(a)) => compare::run(a, args.json),
-        Some(What::Check(a)) => check::run(a, args.json),
-        Some(What::Score(a)) => score::run(a, args.json),
+        None | Some(MachinesCommand::List) => list::list(args.json, &entries()?),
+        Some(MachinesCommand::Show(a)) => show::run(a, args.json),
+        Some(MachinesCommand::Compare(a)) => compare::run(a, args.json),
+        Some(MachinesCommand::Check(a)) => check::run(a, args.json),
+        Some(MachinesCommand::Score(a)) => score::run(a, args.json),
     }
 }
 
@@ -73,6 +73,10 @@ fn entries() -> Result<Vec<Entry>, Failure> {
 fn machine(given: &str, command: &str) -> Result<MachineModel, Failure> {
     let is_bundled = builtin::text(given).is_some();
     if !is_bundled && !given.starts_with(EMULATED) && given != THIS && !Path::new(given).exists() {
+        if given.contains(['/', '.']) {
+            let expected = "expected a file, or a name that 'wattwise machines' lists";
+            return Err(Failure::input(format!("machines {command}: {given}: no such file; {expected}")));
+        }
         return Err(list::unknown(&format!("machines {command}"), given, &entries()?));
     }
     crate::model::machine::machine(given)
@@ -102,7 +106,7 @@ pub(crate) struct FigureLine {
 }
 
 impl FigureLine {
-    fn of(input: &Input<'_>) -> FigureLine {
+    fn of(input: &MachineInput<'_>) -> FigureLine {
         FigureLine {
             what: input.what.to_owned(),
             nominal: input.value.map(|v| v.nominal),
@@ -177,10 +181,11 @@ fn facts(machine: &MachineModel) -> String {
         format!("{cores} x {} at {} to {} MHz", kind.name, mhz(slowest), mhz(fastest))
     });
     let (rest, full) = machine.rest_and_full_w();
+    let count = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
     format!(
-        "{} CPUs in {} packages; {}; {} W at rest, {} W with all busy",
-        machine.cpus.len(),
-        machine.packages.len(),
+        "{} in {}; {}; {} W at rest, {} W with all busy",
+        count(machine.cpus.len(), "CPU"),
+        count(machine.packages.len(), "package"),
         kinds.collect::<Vec<_>>().join(", "),
         figure(rest),
         figure(full)

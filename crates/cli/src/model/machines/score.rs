@@ -22,7 +22,7 @@ mod policies;
 pub(crate) const SCHEMA: &str = "wattwise.score/1";
 
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct ScoreArgs {
     /// What the table's columns mean
     data_set: DataSet,
     /// The table (CSV), with the columns of machines/data in wattwise's repository; of policies: folders with a table.toml,
@@ -74,7 +74,7 @@ fn bytes(file: &Path, name: &str) -> Result<Vec<u8>, Failure> {
     Ok(bytes)
 }
 
-pub(crate) fn run(args: &Args, json: bool) -> Outcome {
+pub(crate) fn run(args: &ScoreArgs, json: bool) -> Outcome {
     if matches!(args.data_set, DataSet::Policies) {
         return policies::run(&args.files, args.quick, args.page.as_ref(), json);
     }

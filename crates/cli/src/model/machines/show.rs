@@ -12,7 +12,7 @@ use wattwise_model::machine::{MachineModel, builtin};
 pub(crate) const SCHEMA: &str = "wattwise.machine/1";
 
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct ShowMachineArgs {
     /// A model's name, or its file
     name: String,
     /// Print the model's file instead: what a model of one's own may begin with
@@ -27,7 +27,7 @@ pub(crate) struct Args {
 }
 
 /// What is behind an emulated machine.
-fn truth(args: &Args) -> Result<MachineModel, Failure> {
+fn truth(args: &ShowMachineArgs) -> Result<MachineModel, Failure> {
     let name = args.name.strip_prefix("emulated:").ok_or_else(|| {
         Failure::input(format!(
             "--truth {}: expected emulated:NAME; of other machines nobody knows it",
@@ -68,7 +68,7 @@ fn text(name: &str) -> Result<String, Failure> {
     }
 }
 
-pub(crate) fn run(args: &Args, json: bool) -> Outcome {
+pub(crate) fn run(args: &ShowMachineArgs, json: bool) -> Outcome {
     let m = if args.truth { truth(args)? } else { machine(&args.name, "show")? };
     if args.file {
         print(&text(&args.name)?)?;
@@ -92,12 +92,12 @@ pub(crate) fn run(args: &Args, json: bool) -> Outcome {
         print_json_as(SCHEMA, &shown)?;
         return Ok(0);
     }
-    let head = ["figure", "value", "19 of 20 within", "standing", "source"].map(str::to_owned).to_vec();
+    let head = ["figure", "value", "95 % range", "basis", "source"].map(str::to_owned).to_vec();
     let row =
         |f: &FigureLine| vec![f.what.clone(), f.value(), f.interval(), f.standing.clone(), f.source.clone()];
     let rows: Vec<Vec<String>> = [head].into_iter().chain(figures.iter().map(row)).collect();
     print(&format!(
-        "{}: {}\n{}\nFigures that are drawn: {}\n\n{}",
+        "{}: {}\n{}\nUncertain figures: {}\n\n{}",
         one_line(&m.name),
         one_line(&m.summary),
         one_line(&facts(&m)),

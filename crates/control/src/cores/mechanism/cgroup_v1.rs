@@ -1,10 +1,9 @@
 //! cgroup v1: a cpuset of the CPUs that are kept.
 
-use crate::cores::Problem;
-use crate::cores::mechanism::{
-    Mechanism, MechanismKind, Moved, cpus_in, failed, make, own_cpu, read, set, write,
-};
+use crate::cores::mechanism::files::{cpus_in, failed, make, own_cpu, read, set, write};
+use crate::cores::mechanism::way::{Mechanism, MechanismKind, Moved};
 use crate::cores::tasks::may_run_on_all;
+use crate::problem::Problem;
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -13,7 +12,7 @@ use std::time::Duration;
 use wattwise_hw::cpus::set::CpuSet;
 
 /// The kept CPUs as a cpuset, and every movable task in it.
-pub(super) struct Group {
+pub(super) struct CpusetGroup {
     pub(super) parent: PathBuf,
     pub(super) group: PathBuf,
     pub(super) online: CpuSet,
@@ -24,7 +23,7 @@ pub(super) struct Group {
     pub(super) pinned_too: bool,
 }
 
-impl Group {
+impl CpusetGroup {
     /// Numbers of tasks end and are given again: what is known of them is forgotten now and then.
     const FORGET: u32 = 100;
 
@@ -93,7 +92,7 @@ impl Group {
     }
 }
 
-impl Mechanism for Group {
+impl Mechanism for CpusetGroup {
     fn kind(&self) -> MechanismKind {
         MechanismKind::Group
     }

@@ -1,9 +1,8 @@
 //! cgroup v2: an isolated cpuset partition of the CPUs that shall idle.
 
-use crate::cores::Problem;
-use crate::cores::mechanism::{
-    Mechanism, MechanismKind, Moved, Notes, cpus_in, failed, make, read, set, write,
-};
+use crate::cores::mechanism::files::{cpus_in, failed, make, read, set, write};
+use crate::cores::mechanism::way::{Mechanism, MechanismKind, Moved, Notes};
+use crate::problem::Problem;
 use std::path::PathBuf;
 use wattwise_hw::cpus::set::CpuSet;
 

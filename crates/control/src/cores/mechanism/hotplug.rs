@@ -1,32 +1,44 @@
 //! CPUs taken offline.
 
-use crate::cores::Problem;
-use crate::cores::mechanism::{Mechanism, MechanismKind, Moved, cpus_in, read, set};
-use std::path::PathBuf;
+use crate::cores::mechanism::way::{Mechanism, MechanismKind, Moved};
+use crate::problem::Problem;
+use std::io;
 use wattwise_hw::cpus::set::CpuSet;
+use wattwise_hw::root::{Root, text};
 
 const CPUS: &str = "sys/devices/system/cpu";
 
 /// CPUs taken offline.
-pub(super) struct Hotplug {
-    pub(super) root: PathBuf,
+pub(super) struct Hotplug<'r> {
+    pub(super) root: &'r dyn Root,
     pub(super) online: CpuSet,
 }
 
-impl Hotplug {
+impl Hotplug<'_> {
     fn plug(&self, cpu: u32, online: bool) -> Result<(), Problem> {
-        let path = self.root.join(format!("{CPUS}/cpu{cpu}/online"));
+        let path = format!("{CPUS}/cpu{cpu}/online");
         let wanted = if online { "1" } else { "0" };
-        match read(&path) {
-            Ok(now) if now == wanted => Ok(()),
-            Ok(_) => set(&path, wanted),
-            Err(_) if online => Ok(()),
-            Err(_) => Err(Problem::Input(format!("CPU {cpu} cannot be taken offline: it has to be kept"))),
+        match text(self.root, &path) {
+            Some(now) if now == wanted => Ok(()),
+            Some(_) => self.root.write(&path, wanted.as_bytes()).map_err(|e| self.failed(&path, &e)),
+            None if online => Ok(()),
+            None => Err(Problem::Input(format!("CPU {cpu} cannot be taken offline: it has to be kept"))),
+        }
+    }
+
+    fn failed(&self, path: &str, e: &io::Error) -> Problem {
+        let on =
+            if self.root.is_this_machine() { String::new() } else { format!(" of {}", self.root.describe()) };
+        match e.kind() {
+            io::ErrorKind::PermissionDenied => {
+                Problem::Failed(format!("/{path}{on}: no permission; run as root"))
+            }
+            _ => Problem::Failed(format!("/{path}{on}: {e}")),
         }
     }
 }
 
-impl Mechanism for Hotplug {
+impl Mechanism for Hotplug<'_> {
     fn kind(&self) -> MechanismKind {
         MechanismKind::Hotplug
     }
@@ -43,7 +55,10 @@ impl Mechanism for Hotplug {
     }
 
     fn kept(&self) -> Result<CpuSet, Problem> {
-        cpus_in(&self.root.join(CPUS).join("online"))
+        let path = format!("{CPUS}/online");
+        let list = text(self.root, &path);
+        let list = list.ok_or_else(|| self.failed(&path, &io::ErrorKind::NotFound.into()))?;
+        CpuSet::parse(&list).map_err(|e| Problem::Failed(format!("/{path}: {e}")))
     }
 
     fn release(&mut self) -> Vec<String> {
@@ -54,7 +69,7 @@ impl Mechanism for Hotplug {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io;
+    use wattwise_hw::root::DirRoot;
 
     #[test]
     fn hotplug_opens_before_it_closes_and_never_takes_what_has_no_switch() -> io::Result<()> {
@@ -68,9 +83,10 @@ mod tests {
             }
         }
         let set = |t: &str| CpuSet::parse(t).expect("a list");
-        let mut hotplug = Hotplug { root: root.path().to_owned(), online: set("0-3") };
+        let tree = DirRoot::new(root.path());
+        let mut hotplug = Hotplug { root: &tree, online: set("0-3") };
         hotplug.keep(&set("0,2")).expect("possible");
-        let now = |cpu| read(&file(cpu)).expect("there");
+        let now = |cpu| std::fs::read_to_string(file(cpu)).expect("there").trim().to_owned();
         assert_eq!([1, 2, 3].map(now), ["0", "1", "0"]);
         assert!(hotplug.keep(&set("1")).is_err_and(|e| e.to_string().contains("CPU 0")));
         assert_eq!(hotplug.release(), Vec::<String>::new());

@@ -10,6 +10,7 @@
 
 mod cgroup_v1;
 mod cgroup_v2;
+mod files;
 mod hotplug;
 mod sched_ext;
 #[cfg(feature = "dbus")]
@@ -17,88 +18,23 @@ mod systemd;
 #[cfg(not(feature = "dbus"))]
 #[path = "systemd_absent.rs"]
 mod systemd;
+mod way;
+
+pub use files::own_cpu;
+pub use way::{Mechanism, MechanismKind, Moved, Notes};
 
 use self::systemd::Slices;
-use crate::cores::Problem;
-use crate::cores::mechanism::cgroup_v1::Group;
+use crate::cores::mechanism::cgroup_v1::CpusetGroup;
 use crate::cores::mechanism::cgroup_v2::Partition;
 use crate::cores::mechanism::hotplug::Hotplug;
 use crate::cores::mechanism::sched_ext::{LOADER, Scheduler, loader};
-use rustix::time::{ClockId, clock_gettime};
-use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
-use std::io;
+use crate::problem::Problem;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 use wattwise_hw::cpus::set::CpuSet;
+use wattwise_hw::root::Root;
 
 /// The cgroup that is ours. Whoever finds it without a living owner may take it away.
 const NAME: &str = "wattwise-coreidle";
-
-/// Which way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum MechanismKind {
-    /// systemd confines its slices
-    Slices,
-    /// cgroup v2: an isolated cpuset partition of the CPUs that shall idle
-    Partition,
-    /// cgroup v1: a cpuset of the CPUs that are kept, with every movable task in it
-    Group,
-    /// A sched_ext scheduler that picks no CPU that shall idle (as long as a governor runs)
-    Scheduler,
-    /// CPUs are taken offline
-    Hotplug,
-}
-
-impl MechanismKind {
-    /// Every way.
-    pub const ALL: [MechanismKind; 5] = [
-        MechanismKind::Slices,
-        MechanismKind::Partition,
-        MechanismKind::Group,
-        MechanismKind::Scheduler,
-        MechanismKind::Hotplug,
-    ];
-
-    /// Its name on a command line.
-    pub fn word(self) -> &'static str {
-        match self {
-            MechanismKind::Slices => "slices",
-            MechanismKind::Partition => "partition",
-            MechanismKind::Group => "group",
-            MechanismKind::Scheduler => "scheduler",
-            MechanismKind::Hotplug => "hotplug",
-        }
-    }
-
-    /// What it does, in a line of help.
-    pub fn help(self) -> &'static str {
-        match self {
-            MechanismKind::Slices => "systemd confines its slices",
-            MechanismKind::Partition => "cgroup v2: an isolated cpuset partition of the CPUs that shall idle",
-            MechanismKind::Group => {
-                "cgroup v1: a cpuset of the CPUs that are kept, with every movable task in it"
-            }
-            MechanismKind::Scheduler => {
-                "A sched_ext scheduler that picks no CPU that shall idle (as long as a governor runs)"
-            }
-            MechanismKind::Hotplug => "CPUs are taken offline",
-        }
-    }
-}
-
-impl std::fmt::Display for MechanismKind {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            MechanismKind::Slices => "systemd's slices",
-            MechanismKind::Partition => "cpuset partition (cgroup v2)",
-            MechanismKind::Group => "cpuset group (cgroup v1)",
-            MechanismKind::Scheduler => "sched_ext scheduler",
-            MechanismKind::Hotplug => "hotplug",
-        })
-    }
-}
 
 /// Where the machine's cpusets are.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -107,11 +43,16 @@ pub struct Cgroups {
     v2: Option<PathBuf>,
     /// Mount of version 1's cpuset controller.
     v1: Option<PathBuf>,
+    /// Another machine than this one: its name.
+    elsewhere: Option<String>,
 }
 
 impl Cgroups {
-    /// From the mounts of this process.
-    pub fn find() -> Cgroups {
+    /// From the mounts of this process; on a machine that is not this one there are none of which we know.
+    pub fn find(root: &dyn Root) -> Cgroups {
+        if !root.is_this_machine() {
+            return Cgroups { elsewhere: Some(root.describe()), ..Cgroups::default() };
+        }
         let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
         let mut found = Cgroups::parse(&mounts);
         let has_cpuset = |mount: &PathBuf| {
@@ -144,6 +85,9 @@ impl Cgroups {
     /// # Errors
     /// [`Problem::Impossible`] with what is missing.
     pub fn best(&self) -> Result<MechanismKind, Problem> {
+        if self.elsewhere.is_some() {
+            return Ok(MechanismKind::Hotplug);
+        }
         match (&self.v2, &self.v1) {
             // Where systemd runs, the tree is its own.
             (Some(_), _) if let Some(why) = systemd::unasked() => Err(Problem::Impossible(why)),
@@ -160,6 +104,9 @@ impl Cgroups {
 
     /// Why a way is not there.
     pub fn why_not(&self, kind: MechanismKind) -> Option<String> {
+        if let (Some(machine), true) = (&self.elsewhere, kind != MechanismKind::Hotplug) {
+            return Some(format!("{machine} is not this machine: it has no tasks of which we know"));
+        }
         match kind {
             MechanismKind::Slices => systemd::why_not(),
             MechanismKind::Partition if self.v2.is_none() => {
@@ -180,58 +127,6 @@ impl Cgroups {
     }
 }
 
-/// What a change did.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Moved {
-    /// Tasks put into the group.
-    pub moved: usize,
-    /// Tasks that stay where they were pinned, or that the kernel does not let move.
-    pub stayed: usize,
-    /// CPU time of ours that looking for them and moving them took; told of the first time alone.
-    pub cpu: Option<Duration>,
-}
-
-/// CPU time of this thread so far.
-pub fn own_cpu() -> Duration {
-    let t = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::new(t.tv_sec.unsigned_abs(), u32::try_from(t.tv_nsec).unwrap_or(0))
-}
-
-/// Keeps work on some CPUs.
-pub trait Mechanism: Send {
-    /// Which way.
-    fn kind(&self) -> MechanismKind;
-    /// Keeps work on these CPUs, from now on; called again to take up tasks that have come since.
-    ///
-    /// # Errors
-    /// What the kernel refused, in one line.
-    fn keep(&mut self, kept: &CpuSet) -> Result<Moved, Problem>;
-    /// The CPUs that work is kept on now, as the kernel says.
-    ///
-    /// # Errors
-    /// Our group is gone or cannot be read.
-    fn kept(&self) -> Result<CpuSet, Problem>;
-    /// Lets everything go. What could not be put back, one line each.
-    fn release(&mut self) -> Vec<String>;
-    /// What a later process has to know to put everything back.
-    fn notes(&self) -> Notes {
-        Notes::default()
-    }
-    /// Whether it outlives this process.
-    fn lasts(&self) -> bool {
-        true
-    }
-}
-
-/// What has to be put back beside the mechanism's own group.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Notes {
-    /// The cpuset controller was handed down by us.
-    pub enabled_controller: bool,
-    /// Masks of systemd's units before, in systemd's form.
-    pub allowed_cpus: BTreeMap<String, Vec<u8>>,
-}
-
 /// What a mechanism has to know.
 #[derive(Debug, Clone, Default)]
 pub struct Terms {
@@ -249,7 +144,12 @@ pub struct Terms {
 ///
 /// # Errors
 /// [`Problem::Impossible`] where the machine does not have it.
-pub fn open(kind: MechanismKind, cgroups: &Cgroups, terms: Terms) -> Result<Box<dyn Mechanism>, Problem> {
+pub fn open<'r>(
+    root: &'r dyn Root,
+    kind: MechanismKind,
+    cgroups: &Cgroups,
+    terms: Terms,
+) -> Result<Box<dyn Mechanism + 'r>, Problem> {
     let Terms { within, online, notes, pinned_too } = terms;
     if pinned_too && !affinity_returns() {
         return Err(Problem::Impossible(
@@ -258,6 +158,9 @@ pub fn open(kind: MechanismKind, cgroups: &Cgroups, terms: Terms) -> Result<Box<
         ));
     }
     let missing = || Problem::Impossible(cgroups.why_not(kind).unwrap_or_default());
+    if cgroups.elsewhere.is_some() && kind != MechanismKind::Hotplug {
+        return Err(missing());
+    }
     let whole_machine = within.as_os_str().is_empty();
     if !whole_machine && kind != MechanismKind::Group {
         return Err(Problem::Impossible(format!("--within: a {kind} is for the whole machine alone")));
@@ -277,11 +180,18 @@ pub fn open(kind: MechanismKind, cgroups: &Cgroups, terms: Terms) -> Result<Box<
                 )));
             }
             let group = parent.join(NAME);
-            Box::new(Group { parent, group, online, immovable: Default::default(), looks: 0, pinned_too })
+            Box::new(CpusetGroup {
+                parent,
+                group,
+                online,
+                immovable: Default::default(),
+                looks: 0,
+                pinned_too,
+            })
         }
         MechanismKind::Slices => Box::new(Slices::open(online, &notes)?),
         MechanismKind::Scheduler => Box::new(Scheduler::new(online)),
-        MechanismKind::Hotplug => Box::new(Hotplug { root: PathBuf::from("/"), online }),
+        MechanismKind::Hotplug => Box::new(Hotplug { root, online }),
     })
 }
 
@@ -292,44 +202,10 @@ fn affinity_returns() -> bool {
     (parts.next().unwrap_or(0), parts.next().unwrap_or(0)) >= (6, 2)
 }
 
-fn read(path: &Path) -> io::Result<String> {
-    std::fs::read_to_string(path).map(|t| t.trim().to_owned())
-}
-
-/// One write call, as attributes want.
-fn write(path: &Path, value: &str) -> io::Result<()> {
-    use std::io::Write;
-    std::fs::OpenOptions::new().write(true).open(path)?.write_all(value.as_bytes())
-}
-
-fn failed(path: &Path, e: &io::Error) -> Problem {
-    let path = path.display();
-    Problem::Failed(match e.kind() {
-        io::ErrorKind::NotFound => format!("{path}: gone: another manager of cgroups has removed it"),
-        io::ErrorKind::PermissionDenied => format!("{path}: no permission; run as root"),
-        _ => format!("{path}: {e}"),
-    })
-}
-
-fn set(path: &Path, value: &str) -> Result<(), Problem> {
-    write(path, value).map_err(|e| failed(path, &e))
-}
-
-fn cpus_in(path: &Path) -> Result<CpuSet, Problem> {
-    let text = read(path).map_err(|e| failed(path, &e))?;
-    CpuSet::parse(&text).map_err(|e| Problem::Failed(format!("{}: {e}", path.display())))
-}
-
-fn make(group: &Path) -> Result<(), Problem> {
-    match std::fs::create_dir(group) {
-        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => Err(failed(group, &e)),
-        _ => Ok(()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wattwise_hw::root::DirRoot;
 
     #[test]
     fn hierarchies_are_found_by_their_mounts() {
@@ -342,5 +218,18 @@ mod tests {
         assert_eq!(found.v2.as_deref(), Some(Path::new("/sys/fs/cgroup/unified")));
         assert_eq!(Cgroups::parse("25 1 0:22 / / rw - ext4 /dev/vda rw\n"), Cgroups::default());
         assert!(Cgroups::default().best().is_err());
+    }
+
+    #[test]
+    fn another_machine_has_hotplug_alone() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = DirRoot::new(folder.path());
+        let cgroups = Cgroups::find(&root);
+        assert_eq!(cgroups.best().ok(), Some(MechanismKind::Hotplug));
+        for kind in MechanismKind::ALL {
+            let opened = open(&root, kind, &cgroups, Terms::default());
+            assert_eq!(opened.is_ok(), kind == MechanismKind::Hotplug, "{kind}");
+            assert_eq!(cgroups.why_not(kind).is_none(), kind == MechanismKind::Hotplug, "{kind}");
+        }
     }
 }

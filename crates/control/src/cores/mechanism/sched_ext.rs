@@ -1,7 +1,8 @@
 //! A sched_ext scheduler, by its loader.
 
-use crate::cores::Problem;
-use crate::cores::mechanism::{Mechanism, MechanismKind, Moved, failed};
+use crate::cores::mechanism::files::failed;
+use crate::cores::mechanism::way::{Mechanism, MechanismKind, Moved};
+use crate::problem::Problem;
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};

@@ -5,8 +5,8 @@
 //! reboot forgets it. systemd writes each unit's `cpuset.cpus`; what a task's own affinity becomes is the kernel's rule
 //! for a cpuset (since Linux 6.2 it returns afterwards).
 
-use crate::cores::Problem;
-use crate::cores::mechanism::{Mechanism, MechanismKind, Moved, Notes};
+use crate::cores::mechanism::way::{Mechanism, MechanismKind, Moved, Notes};
+use crate::problem::Problem;
 use std::collections::BTreeMap;
 use wattwise_hw::cpus::set::CpuSet;
 use zbus::blocking::Connection;

@@ -1,7 +1,7 @@
 //! In the place of `systemd` in a build without D-Bus: it says so, and nothing is put in force behind systemd's back.
 
-use crate::cores::Problem;
-use crate::cores::mechanism::{Mechanism, MechanismKind, Moved, Notes};
+use crate::cores::mechanism::way::{Mechanism, MechanismKind, Moved, Notes};
+use crate::problem::Problem;
 use std::path::Path;
 use wattwise_hw::cpus::set::CpuSet;
 

@@ -4,11 +4,11 @@
 //! grow. But while it rests it is nobody's: what a user sets then is the user's, also where the daemon is killed in that minute. So the
 //! journal says which items rest, in its last lines, and these are cut off before the first of them is written again.
 
-use super::{Standing, TransactionError};
+use super::{StandingChanges, TransactionError};
 use crate::set::transaction::Change;
 use std::io;
 
-impl Standing<'_> {
+impl StandingChanges<'_> {
     /// Whether wishes come and go every minute: what goes back to what it was then rests.
     pub fn come_and_go(&mut self, do_they: bool) {
         self.come_and_go = do_they;

@@ -17,7 +17,7 @@ fn laptop() -> (Emulator, tempfile::TempDir) {
 }
 
 /// As a kill leaves it: the lock goes, the journal stays.
-fn killed(mut standing: Standing<'_>) {
+fn killed(mut standing: StandingChanges<'_>) {
     standing.journal = None;
     standing.kept.clear();
 }
@@ -26,7 +26,7 @@ fn killed(mut standing: Standing<'_>) {
 fn from_wish_to_wish_nothing_is_written_that_stands() {
     let (machine, folder) = laptop();
     let before = machine.snapshot();
-    let mut standing = Standing::new(&machine, folder.path(), "test");
+    let mut standing = StandingChanges::new(&machine, folder.path(), "test");
     standing.want(&[change(EPP, "power"), change(EPP3, "power")], &[]).expect("journalled");
     let changed = standing.want(&[change(EPP, "power")], &[]).expect("journalled");
     let wrote: Vec<_> = changed.wrote.iter().map(|w| (w.target.as_str(), w.got.as_str())).collect();
@@ -45,17 +45,17 @@ fn one_file_that_fails_is_named_and_the_rest_is_done() {
     let (machine, folder) = laptop();
     let errno = rustix::io::Errno::INVAL;
     machine.inject(Fault::Errno { pattern: EPP.into(), op: Op::Write, nth: 0, errno });
-    let mut standing = Standing::new(&machine, folder.path(), "test");
+    let mut standing = StandingChanges::new(&machine, folder.path(), "test");
     let changed = standing.want(&[change(EPP, "power"), change(EPP3, "power")], &[]).expect("journalled");
     assert_eq!(changed.failed.len(), 1);
-    assert!(changed.failed[0].0.contains("policy0"), "{:?}", changed.failed);
+    assert!(changed.failed[0].target.contains("policy0"), "{:?}", changed.failed);
     assert_eq!(changed.wrote.len(), 1);
 }
 
 #[test]
 fn anothers_value_is_told_and_left_where_it_is_let_go() {
     let (machine, folder) = laptop();
-    let mut standing = Standing::new(&machine, folder.path(), "test");
+    let mut standing = StandingChanges::new(&machine, folder.path(), "test");
     standing.want(&[change(EPP, "power")], &[]).expect("journalled");
     assert!(standing.look().is_empty());
     machine.write(EPP, b"balance_power").expect("taken");
@@ -69,7 +69,7 @@ fn anothers_value_is_told_and_left_where_it_is_let_go() {
 #[test]
 fn a_killed_one_is_put_back_but_for_what_was_let_go() {
     let (machine, folder) = laptop();
-    let mut standing = Standing::new(&machine, folder.path(), "test");
+    let mut standing = StandingChanges::new(&machine, folder.path(), "test");
     standing.want(&[change(EPP, "power"), change(EPP3, "power")], &[]).expect("journalled");
     machine.write(EPP, b"balance_power").expect("taken");
     let foreign = standing.look();
@@ -83,7 +83,7 @@ fn a_killed_one_is_put_back_but_for_what_was_let_go() {
 #[test]
 fn a_steady_look_opens_nothing() {
     let (machine, folder) = laptop();
-    let mut standing = Standing::new(&machine, folder.path(), "test");
+    let mut standing = StandingChanges::new(&machine, folder.path(), "test");
     standing.want(&[change(EPP3, "power")], &[]).expect("journalled");
     standing.look();
     let opens = machine.opens(EPP3);
@@ -106,9 +106,9 @@ fn journal_bytes(folder: &Path) -> u64 {
 fn wishes_that_come_and_go_let_neither_journal_nor_memory_grow() {
     let (machine, folder) = laptop();
     let before = machine.snapshot();
-    let mut standing = Standing::new(&machine, folder.path(), "test");
+    let mut standing = StandingChanges::new(&machine, folder.path(), "test");
     standing.come_and_go(true);
-    let turn = |standing: &mut Standing<'_>| {
+    let turn = |standing: &mut StandingChanges<'_>| {
         standing.want(&[change(EPP, "power"), change(EPP3, "power")], &[]).expect("journalled");
         assert_eq!(machine.read(EPP).expect("there"), b"power\n");
         standing.want(&[], &[]).expect("journalled");
@@ -131,7 +131,7 @@ fn wishes_that_come_and_go_let_neither_journal_nor_memory_grow() {
 #[test]
 fn a_value_that_changed_between_two_turns_is_what_was_before() {
     let (machine, folder) = laptop();
-    let mut standing = Standing::new(&machine, folder.path(), "test");
+    let mut standing = StandingChanges::new(&machine, folder.path(), "test");
     standing.come_and_go(true);
     let epp = || String::from_utf8_lossy(&machine.read(EPP).expect("there")).trim().to_owned();
     standing.want(&[change(EPP, "power")], &[]).expect("journalled");
@@ -151,7 +151,7 @@ fn a_value_that_changed_between_two_turns_is_what_was_before() {
 fn a_kill_in_a_turn_is_put_back() {
     let (machine, folder) = laptop();
     let before = machine.snapshot();
-    let mut standing = Standing::new(&machine, folder.path(), "test");
+    let mut standing = StandingChanges::new(&machine, folder.path(), "test");
     standing.come_and_go(true);
     for _ in 0..3 {
         standing.want(&[change(EPP, "power"), change(EPP3, "power")], &[]).expect("journalled");
@@ -167,8 +167,12 @@ fn a_kill_in_a_turn_is_put_back() {
 
 /// A daemon between two turns of a proof. Where it cuts no lines off its journal, another item comes, so that what rests is no longer said
 /// in the last ones.
-fn after_turns<'m>(machine: &'m Emulator, folder: &Path, (turns, cuts): (usize, bool)) -> Standing<'m> {
-    let mut standing = Standing::new(machine, folder, "test");
+fn after_turns<'m>(
+    machine: &'m Emulator,
+    folder: &Path,
+    (turns, cuts): (usize, bool),
+) -> StandingChanges<'m> {
+    let mut standing = StandingChanges::new(machine, folder, "test");
     standing.come_and_go(true);
     for _ in 0..turns {
         standing.want(&[change(EPP, "power"), change(EPP3, "power")], &[]).expect("journalled");

@@ -32,7 +32,7 @@ pub const OTHERS: [&str; 3] = ["glibc", "std", "parking_lot"];
 #[derive(Clone, Copy, Debug)]
 pub struct Subject {
     name: &'static str,
-    run: fn(&Job) -> io::Result<Counts>,
+    run: fn(&LockJob) -> io::Result<LockCounts>,
     kind: Option<&'static LockKind>,
 }
 
@@ -45,7 +45,7 @@ impl Subject {
             "std" => of("std", measure::<Std>),
             "parking_lot" => of("parking_lot", measure::<ParkingLot>),
             // As a program would use it: without an indirect call.
-            "adaptive" => of("adaptive", measure::<Ours<Adaptive>>),
+            "adaptive" => of("adaptive", measure::<OurLocks<Adaptive>>),
             _ => {
                 let kind = LockKind::parse(name)
                     .map_err(|why| format!("lock {why}; or one of {}", OTHERS.join(", ")))?;
@@ -81,7 +81,7 @@ impl Subject {
 
 /// What to measure.
 #[derive(Clone, Copy, Debug)]
-pub struct Job {
+pub struct LockJob {
     /// Threads.
     pub threads: usize,
     /// Inside the lock.
@@ -98,7 +98,7 @@ pub struct Job {
 
 /// What was counted in the window.
 #[derive(Clone, Debug)]
-pub struct Counts {
+pub struct LockCounts {
     /// Length of the window, s.
     pub seconds: f64,
     /// Acquisitions of each thread.
@@ -106,22 +106,22 @@ pub struct Counts {
     /// CPU time of the process, s.
     pub cpu_s: f64,
     /// Waits.
-    pub waits: Waits,
+    pub waits: WaitHistogram,
 }
 
 /// A histogram of waits by sixteenths of an octave, in ticks.
 #[derive(Clone, Debug)]
-pub struct Waits {
+pub struct WaitHistogram {
     slots: Vec<u64>,
     longest: u64,
     ticks_per_us: f64,
 }
 
-impl Waits {
+impl WaitHistogram {
     const SLOTS: usize = 64 * 16;
 
-    fn new(ticks_per_us: f64) -> Waits {
-        Waits { slots: vec![0; Self::SLOTS], longest: 0, ticks_per_us }
+    fn new(ticks_per_us: f64) -> WaitHistogram {
+        WaitHistogram { slots: vec![0; Self::SLOTS], longest: 0, ticks_per_us }
     }
 
     #[inline]
@@ -131,7 +131,7 @@ impl Waits {
         self.slots[top * 16 + (ticks >> (top - 4) & 15) as usize] += 1;
     }
 
-    fn take_in(&mut self, other: &Waits) {
+    fn take_in(&mut self, other: &WaitHistogram) {
         self.longest = self.longest.max(other.longest);
         for (sum, n) in self.slots.iter_mut().zip(&other.slots) {
             *sum += n;
@@ -162,7 +162,7 @@ impl Waits {
 ///
 /// # Errors
 /// Not all of its threads can be started.
-pub fn run(subject: &Subject, job: &Job) -> io::Result<Counts> {
+pub fn run(subject: &Subject, job: &LockJob) -> io::Result<LockCounts> {
     KIND.set(subject.kind);
     (subject.run)(job)
 }
@@ -173,8 +173,8 @@ trait Lock: Sync + Default {
 }
 
 #[derive(Default)]
-struct Ours<L>(L);
-impl<L: RawLock> Lock for Ours<L> {
+struct OurLocks<L>(L);
+impl<L: RawLock> Lock for OurLocks<L> {
     #[inline]
     fn with<R>(&self, section: impl FnOnce() -> R) -> R {
         let token = self.0.lock();
@@ -228,21 +228,25 @@ impl Lock for Glibc {
 /// A kind chosen at run time: one indirect call more.
 struct Named {
     kind: &'static LockKind,
-    memory: Box<Memory>,
+    memory: Box<SharedMemory>,
 }
 #[repr(align(128))]
-struct Memory(UnsafeCell<[u8; Memory::SIZE]>);
-impl Memory {
+struct SharedMemory(UnsafeCell<[u8; SharedMemory::SIZE]>);
+impl SharedMemory {
     const SIZE: usize = 16 * 1024;
 }
 // SAFETY: used through the kind's functions only.
-unsafe impl Sync for Memory {}
+unsafe impl Sync for SharedMemory {}
 thread_local!(static KIND: Cell<Option<&'static LockKind>> = const { Cell::new(None) });
 impl Default for Named {
     fn default() -> Self {
         let kind = KIND.get().expect("run() sets it");
-        assert!(kind.size <= Memory::SIZE && kind.align <= align_of::<Memory>(), "{} is large", kind.name());
-        Named { kind, memory: Box::new(Memory(UnsafeCell::new([0; Memory::SIZE]))) }
+        assert!(
+            kind.size <= SharedMemory::SIZE && kind.align <= align_of::<SharedMemory>(),
+            "{} is large",
+            kind.name()
+        );
+        Named { kind, memory: Box::new(SharedMemory(UnsafeCell::new([0; SharedMemory::SIZE]))) }
     }
 }
 impl Lock for Named {
@@ -315,7 +319,7 @@ fn cpu_seconds() -> f64 {
 #[repr(align(128))]
 struct Apart<T>(T);
 
-fn measure<L: Lock>(job: &Job) -> io::Result<Counts> {
+fn measure<L: Lock>(job: &LockJob) -> io::Result<LockCounts> {
     let rate = ticks_per_us();
     let gap = (GAP_US * rate) as u64;
     let lock = Apart(L::default());
@@ -336,7 +340,7 @@ fn measure<L: Lock>(job: &Job) -> io::Result<Counts> {
                 let all_there = &all_there;
                 wattwise_threads::named(&format!("lock-{i}")).spawn_scoped(scope, move || {
                     if !all_there.wait() {
-                        return (0, Waits::new(rate));
+                        return (0, WaitHistogram::new(rate));
                     }
                     if job.pin {
                         pin_to(i);
@@ -348,7 +352,7 @@ fn measure<L: Lock>(job: &Job) -> io::Result<Counts> {
                         s.draw(n, &mut random).into_iter().map(|us| (us * rate) as u64).collect()
                     };
                     let (cs, ncs) = (draw(job.cs), draw(job.ncs));
-                    let mut waits = Waits::new(rate);
+                    let mut waits = WaitHistogram::new(rate);
                     let mut done = 0_u64;
                     gate.wait();
                     while !stop.load(Ordering::Relaxed) {
@@ -388,7 +392,7 @@ fn measure<L: Lock>(job: &Job) -> io::Result<Counts> {
         std::thread::sleep(job.time);
         let (last, cpu_s, seconds) = (read(), cpu_seconds() - cpu, began.elapsed().as_secs_f64());
         stop.0.store(true, Ordering::Relaxed);
-        let mut waits = Waits::new(rate);
+        let mut waits = WaitHistogram::new(rate);
         let mut total = 0;
         for handle in handles {
             let (done, own) = handle.join().expect("a worker does not panic");
@@ -398,7 +402,7 @@ fn measure<L: Lock>(job: &Job) -> io::Result<Counts> {
         // SAFETY: the threads are gone.
         assert_eq!(total, unsafe { *guarded.0.0.get() }, "two threads were inside the lock at once");
         let acquired = last.iter().zip(&first).map(|(l, f)| l - f).collect();
-        Ok(Counts { seconds, acquired, cpu_s, waits })
+        Ok(LockCounts { seconds, acquired, cpu_s, waits })
     })
 }
 
@@ -406,9 +410,9 @@ fn measure<L: Lock>(job: &Job) -> io::Result<Counts> {
 mod tests {
     use super::*;
 
-    fn job(threads: usize, cs: &str, ncs: &str) -> Job {
+    fn job(threads: usize, cs: &str, ncs: &str) -> LockJob {
         let section = |s: &str| s.parse().expect("valid");
-        Job {
+        LockJob {
             threads,
             cs: section(cs),
             ncs: section(ncs),
@@ -427,7 +431,7 @@ mod tests {
             // A crowded machine may give the threads no time in a short window.
             let windows = (0..10).map(|n| Duration::from_millis(10 << n));
             let mut runs = windows
-                .map(|time| run(&subject, &Job { time, ..job(2, "0-3.7", "exp:3.7") }).expect("threads"));
+                .map(|time| run(&subject, &LockJob { time, ..job(2, "0-3.7", "exp:3.7") }).expect("threads"));
             let counts = runs.find(|c| c.acquired.iter().sum::<u64>() > 0).expect(&name);
             assert_eq!(counts.acquired.len(), 2, "{name}");
             assert!(counts.cpu_s > 0.0, "{name}");
@@ -448,7 +452,7 @@ mod tests {
 
     #[test]
     fn waits_keep_a_sixteenth_of_an_octave() {
-        let mut waits = Waits::new(1000.0);
+        let mut waits = WaitHistogram::new(1000.0);
         (1..=1000).for_each(|us| waits.put(us * 1000));
         for (q, us) in [(0.5, 500.0), (0.99, 990.0)] {
             let got = waits.quantile(q);

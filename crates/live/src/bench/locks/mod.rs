@@ -2,12 +2,12 @@
 
 pub mod measure;
 
-use measure::{Counts, Job, Subject};
+use measure::{LockCounts, LockJob, Subject};
 use std::time::Duration;
 use wattwise_figure::Provenance;
 use wattwise_hw::clock::now;
 use wattwise_hw::root::Root;
-use wattwise_lockbench::{Bench, LockMatrix, Place, Record, SCHEMA, jain};
+use wattwise_lockbench::{Bench, LockMatrix, LockTurn, Place, Record, SCHEMA, jain};
 use wattwise_meter::Meter;
 use wattwise_model::machine::MachineModel;
 
@@ -66,11 +66,11 @@ pub fn run(
     };
     let mut records = Vec::with_capacity(matrix.measurements());
     for repeat in 0..matrix.repeats {
-        for (threads, cs, ncs, subject) in matrix.order(repeat) {
-            let subject = &subjects[subject];
+        for LockTurn { threads, cs, ncs, lock } in matrix.order(repeat) {
+            let subject = &subjects[lock];
             // The same lengths for every lock of a cell.
             let seed = matrix.seed.wrapping_add(repeat as u64 * 1_000_003);
-            let job = Job { threads, cs, ncs, time: matrix.time, pin: matrix.pin, seed };
+            let job = LockJob { threads, cs, ncs, time: matrix.time, pin: matrix.pin, seed };
             meter.begin(now());
             let metered_from = now().monotonic_s;
             let counts = measure::run(subject, &job)
@@ -122,7 +122,7 @@ pub fn run(
     })
 }
 
-fn record(repeat: usize, lock: &str, place: Place, counts: &Counts, energy_j: Option<f64>) -> Record {
+fn record(repeat: usize, lock: &str, place: Place, counts: &LockCounts, energy_j: Option<f64>) -> Record {
     let total: u64 = counts.acquired.iter().sum();
     Record {
         repeat,

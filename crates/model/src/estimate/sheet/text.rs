@@ -1,6 +1,6 @@
 //! The machine file that a sheet stands for, table by table.
 
-use super::{ClassWord, ClocksWord, Figures, Law, Sheet, State};
+use super::{ClassWord, ClocksWord, DrawnFigures, Law, Sheet, State};
 use std::fmt::Write;
 use wattwise_figure::Random;
 
@@ -53,7 +53,7 @@ impl Sheet {
         )
     }
 
-    pub(super) fn speeds_text(&self, text: &mut String, speeds: &[f64], nominal: &Figures) {
+    pub(super) fn speeds_text(&self, text: &mut String, speeds: &[f64], nominal: &DrawnFigures) {
         _ = write!(
             text,
             "[kind.speeds]\nmhz = {}\nbusy_w = {}\nbase_mhz = {}\n\
@@ -84,7 +84,7 @@ impl Sheet {
         );
     }
 
-    pub(super) fn idle_text(&self, text: &mut String, nominal: &Figures) {
+    pub(super) fn idle_text(&self, text: &mut String, nominal: &DrawnFigures) {
         let [high, low] = nominal.halted_w;
         let first_deep = self.first_deep().map_or(0.0, |s| s.1);
         let states = self.states().iter().enumerate().map(|(i, (name, latency, target, share))| {
@@ -98,7 +98,7 @@ impl Sheet {
             };
             format!("  {{ name = \"{name}\", latency_us = {latency}, target_us = {target}{exit}, watts = {watts:.5}{lowest} }},\n")
         });
-        let polls = self.poll.then(|| {
+        let polls = self.polls().then(|| {
             let [fast, slow] = nominal.polling_w;
             format!("  {{ name = \"POLL\", latency_us = 0, target_us = 0, watts = {fast:.5}, lowest_watts = {slow:.5} }},\n")
         });
@@ -110,11 +110,16 @@ impl Sheet {
             states.collect::<String>(),
             self.idle
         );
-        if self.poll {
+        if self.polls() {
             text.push_str(
                 "sources.\"POLL.watts\" = { source = \"a loop of PAUSE was measured at 0.3 to 0.6 of common work; one of the kernel's idle loop at far less\", confidence = \"guess\", range = \"+-85%\" }\n",
             );
         }
+    }
+
+    /// Whether the table begins with the kernel's polling state.
+    fn polls(&self) -> bool {
+        self.poll.unwrap_or(self.idle != "arm")
     }
 
     /// What the hardware takes, at most, of the latencies in the table: firmware's are worst cases by far.
@@ -133,7 +138,7 @@ impl Sheet {
         Some((state.0, state.1 * self.exit_share() * (1.0 - CORE_EXIT)))
     }
 
-    pub(super) fn rest_text(&self, text: &mut String, nominal: &Figures) {
+    pub(super) fn rest_text(&self, text: &mut String, nominal: &DrawnFigures) {
         _ = write!(text, "\n[package]\nuncore_w = {:.5}\n", nominal.uncore_w);
         if let Some((needs, exit_us)) = self.deepest() {
             // Hackenberg et al., "An Energy Efficiency Feature Survey of the Intel Haswell Processor", 2015: no package sleeps while
@@ -216,7 +221,7 @@ impl Sheet {
         text.push_str("source = \"the design power as firmware usually sets it\"\nconfidence = \"guess\"\nrange = \"+-10%\"\n");
     }
 
-    pub(super) fn draws_text(&self, text: &mut String, speeds: &[f64], nominal: &Figures) {
+    pub(super) fn draws_text(&self, text: &mut String, speeds: &[f64], nominal: &DrawnFigures) {
         let mut names: Vec<String> =
             speeds.iter().map(|mhz| format!("\"kind.core.speeds.{mhz}.busy_w\"")).collect();
         names.extend(["\"kind.core.idle.watts\"".to_owned(), "\"package.uncore_w\"".to_owned()]);

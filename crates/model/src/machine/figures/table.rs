@@ -13,7 +13,7 @@ pub(super) enum Quantity {
 
 /// Which part of a figure its factor scales.
 #[derive(Clone, Copy)]
-pub(super) enum Part {
+pub(super) enum FigurePart {
     Whole,
     /// What it lacks to 1: throughput that threads take from each other.
     BelowOne,
@@ -21,12 +21,12 @@ pub(super) enum Part {
     AboveOne,
 }
 
-impl Part {
+impl FigurePart {
     pub(super) fn of(self, value: f64) -> f64 {
         match self {
-            Part::Whole => value,
-            Part::BelowOne => 1.0 - value,
-            Part::AboveOne => value - 1.0,
+            FigurePart::Whole => value,
+            FigurePart::BelowOne => 1.0 - value,
+            FigurePart::AboveOne => value - 1.0,
         }
     }
 
@@ -35,16 +35,16 @@ impl Part {
         match self {
             // Not 1 - (1 - value), which need not be the value.
             _ if factor == 1.0 => value,
-            Part::Whole => value * factor,
-            Part::BelowOne => (1.0 - (1.0 - value) * factor).clamp(0.1, 1.0),
-            Part::AboveOne => (1.0 + (value - 1.0) * factor).clamp(1.0, 4.0),
+            FigurePart::Whole => value * factor,
+            FigurePart::BelowOne => (1.0 - (1.0 - value) * factor).clamp(0.1, 1.0),
+            FigurePart::AboveOne => (1.0 + (value - 1.0) * factor).clamp(1.0, 4.0),
         }
     }
 }
 
 /// A table of the file.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Table {
+pub(super) enum FileTable {
     Kind,
     Speeds,
     Tstates,
@@ -60,27 +60,34 @@ pub(super) enum Table {
     Tick,
 }
 
-impl Table {
+impl FileTable {
     pub(super) fn of_kind(self) -> bool {
-        matches!(self, Table::Kind | Table::Speeds | Table::Tstates | Table::Transition | Table::Idle)
+        matches!(
+            self,
+            FileTable::Kind
+                | FileTable::Speeds
+                | FileTable::Tstates
+                | FileTable::Transition
+                | FileTable::Idle
+        )
     }
 
     pub(super) fn path(self, file: &File, kind: usize) -> String {
         let of_kind = |tail: &str| format!("kind.{}{tail}", file.kind[kind].name);
         match self {
-            Table::Kind => of_kind(""),
-            Table::Speeds => of_kind(".speeds"),
-            Table::Tstates => of_kind(".tstates"),
-            Table::Transition => of_kind(".transition"),
-            Table::Idle => of_kind(".idle"),
-            Table::Package => "package".into(),
-            Table::Thermal => "thermal".into(),
-            Table::Memory => "memory".into(),
-            Table::Uncore => "uncore".into(),
-            Table::PowerLimit => "power_limit".into(),
-            Table::Autonomous => "autonomous".into(),
-            Table::Platform => "platform".into(),
-            Table::Tick => "tick".into(),
+            FileTable::Kind => of_kind(""),
+            FileTable::Speeds => of_kind(".speeds"),
+            FileTable::Tstates => of_kind(".tstates"),
+            FileTable::Transition => of_kind(".transition"),
+            FileTable::Idle => of_kind(".idle"),
+            FileTable::Package => "package".into(),
+            FileTable::Thermal => "thermal".into(),
+            FileTable::Memory => "memory".into(),
+            FileTable::Uncore => "uncore".into(),
+            FileTable::PowerLimit => "power_limit".into(),
+            FileTable::Autonomous => "autonomous".into(),
+            FileTable::Platform => "platform".into(),
+            FileTable::Tick => "tick".into(),
         }
     }
 }
@@ -89,20 +96,20 @@ impl Table {
 pub(super) type Slots<'a> = Vec<(usize, &'a mut f64)>;
 
 /// A line of the table of what is drawn.
-pub(super) struct Row {
-    pub(super) table: Table,
+pub(super) struct FigureRow {
+    pub(super) table: FileTable,
     /// Its key in the table; a list's name and its key.
     pub(super) key: &'static str,
     pub(super) unit: &'static str,
     pub(super) quantity: Quantity,
-    pub(super) part: Part,
+    pub(super) part: FigurePart,
     /// Names of the entries, which may have sources of their own.
     pub(super) names: fn(&File, usize) -> Vec<String>,
     /// Where its values are.
     pub(super) slots: for<'a> fn(&'a mut File, usize) -> Slots<'a>,
 }
 
-impl Row {
+impl FigureRow {
     /// Under which keys `sources` may speak of it.
     pub(super) fn source_key(&self) -> &'static str {
         self.key.split('.').next().unwrap_or(self.key)
@@ -171,12 +178,12 @@ macro_rules! row {
         row!($table, $key, $unit, $quantity, Whole, no_names, $slots)
     };
     ($table:ident, $key:literal, $unit:literal, $quantity:ident, $part:ident, $names:ident, $slots:expr) => {
-        Row {
-            table: Table::$table,
+        FigureRow {
+            table: FileTable::$table,
             key: $key,
             unit: $unit,
             quantity: Quantity::$quantity,
-            part: Part::$part,
+            part: FigurePart::$part,
             names: $names,
             slots: $slots,
         }
@@ -184,7 +191,7 @@ macro_rules! row {
 }
 
 /// What is drawn: to draw one more figure, add its line.
-pub(super) static ROWS: &[Row] = &[
+pub(super) static ROWS: &[FigureRow] = &[
     row!(Kind, "ipc", "", Other, |f, k| one(&mut f.kind[k].ipc)),
     row!(Kind, "smt_throughput", "", Other, BelowOne, no_names, |f, k| each(&mut f.kind[k].smt_throughput)),
     row!(Kind, "smt_power", "", Power, AboveOne, no_names, |f, k| each(&mut f.kind[k].smt_power)),

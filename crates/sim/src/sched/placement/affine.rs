@@ -20,16 +20,16 @@
 //! 3.1 the woken task would wait for its waker, and another core pull it off now and then; the same table shows that the pair
 //! changes its core.
 
-use super::{CoreUse, FAIR, Placement, WARM_NS, Waking, spread};
+use super::{CoreUse, FAIR, Placement, Waking, spread};
 use crate::sched::Scheduler;
+use crate::sched::balance::{CacheCold, WARM_NS};
 
 /// `affine`
-pub static AFFINE: Placement = Placement {
+pub(crate) static AFFINE: Placement = Placement {
     name: "affine",
     summary: "an idle thread of its waker's core, else of its package (Linux 3.1)",
     choose,
-    climbs: true,
-    idler_least_ns: WARM_NS,
+    steal: &CacheCold { idler_least_ns: WARM_NS },
     ..FAIR
 };
 

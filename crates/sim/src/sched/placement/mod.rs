@@ -1,8 +1,8 @@
 //! Placements: which CPU a waking task goes to, and what follows from that for queues and balance.
 //!
-//! To add one: write its file, add its line to [`ALL`]. Name, help and rules come from the item itself.
+//! To add one: write its file, add its `mod` line and its line in [`ALL`]. Name, help and rules come from the item itself.
 
-mod affine;
+pub(super) mod affine;
 pub(super) mod eas;
 mod fifo;
 pub mod linux;
@@ -11,31 +11,20 @@ mod recorded;
 mod sched_mc;
 mod spread;
 
-pub use affine::AFFINE;
+// Those that code asks for by name.
 pub use eas::EAS;
 pub use fifo::FIFO;
 pub use linux::LINUX;
 pub use pack::PACK;
 pub use recorded::RECORDED;
-pub use sched_mc::SCHED_MC;
 pub use spread::SPREAD;
 
 use super::Scheduler;
+use super::balance::{self, LongestWaiting, Steal, WARM_NS};
 pub use super::cpuset::CpuSet;
-
-/// A task that has waited for less is still warm in its CPU's cache and stays (Linux's migration cost).
-pub(super) const WARM_NS: u64 = 500_000;
-
-/// In which order waiting tasks go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Order {
-    /// First come, first served.
-    Arrival,
-    /// Whoever is furthest behind the recording first.
-    Recorded,
-    /// Whoever has had least of its share first: virtual time.
-    Fair,
-}
+use super::order::{FairShare, QueueOrder};
+use eas::Eas;
+use wattwise_model::machine::MachineModel;
 
 /// What a placement is told of a task that wakes.
 pub(super) struct Waking {
@@ -83,43 +72,22 @@ pub struct Placement {
     /// Whether it heeds which CPUs are kept for work. One that does not cannot go with a core policy.
     pub heeds_kept_cpus: bool,
     /// Where the task goes.
-    choose: fn(&mut Scheduler<'_>, &Waking, &dyn CoreUse) -> usize,
-    /// In which order waiting tasks go.
-    pub(crate) order: Order,
-    /// Whether it is of interest where a task ran as recorded.
-    pub(crate) reads_recording: bool,
-    /// Whether tasks go where and when they did in the recording.
-    pub(crate) follows_recording: bool,
-    /// Whether the first CPU's queue is everybody's: nobody preempts, has a slice, or needs a balance.
-    pub(crate) one_queue: bool,
-    /// Whether real-time tasks come before all others.
-    pub(crate) realtime_first: bool,
-    /// Whether a running task has a slice while others wait.
-    pub(crate) slices: bool,
-    /// How long a task must have waited before a CPU that runs out of work steals it, in ns.
-    pub(crate) pull_delay_ns: u64,
-    /// How long it must have waited before the periodic balance moves it, in ns.
-    pub(crate) balance_delay_ns: u64,
-    /// Whether long queues shed to short ones while no CPU idles.
-    pub(crate) evens_out: bool,
-    /// Whether the balance moves running tasks to better cores.
-    pub(crate) unshares: bool,
-    /// Whether stealing goes by caches, as Linux's does: from near CPUs before far ones, no task that has just run there,
-    /// and not by a CPU that expects to idle for no longer than the search takes.
-    pub(crate) climbs: bool,
-    /// A CPU that runs out of work takes a waiting task only if it idles for at least so long on average, in ns.
-    pub(crate) idler_least_ns: u64,
-    /// Whether it goes by energy where it can, and the balance moves tasks only where that fails.
-    pub(crate) energy_aware: bool,
-    /// Whether distance costs a task time: when it moves to another CPU, and when one on another CPU wakes it.
-    pub(crate) charges_distance: bool,
-}
-
-impl Placement {
-    #[inline]
-    pub(super) fn choose(&self, sched: &mut Scheduler<'_>, waking: &Waking, cores: &dyn CoreUse) -> usize {
-        (self.choose)(sched, waking, cores)
-    }
+    pub(super) choose: fn(&mut Scheduler<'_>, &Waking, &dyn CoreUse) -> usize,
+    /// In which order waiting tasks go, and when a running one gives way.
+    pub(super) order: &'static dyn QueueOrder,
+    /// Which waiting task a CPU may take from another.
+    pub(super) steal: &'static dyn Steal,
+    /// The CPU with few waiting tasks that takes one from a long queue while no CPU idles.
+    pub(super) evens_out: fn(&Scheduler<'_>, &dyn Fn(usize) -> bool) -> Option<usize>,
+    /// The idle cores to which the balance moves running tasks that share a core or run on a weaker one.
+    pub(super) better_cores: for<'s> fn(&'s Scheduler<'_>) -> Option<&'s CpuSet>,
+    /// What it goes by where it places tasks by energy; the balance moves tasks only where that fails.
+    pub(super) energy: fn(&MachineModel) -> Option<Box<Eas>>,
+    /// Whether it goes by where and when a task's coming run began as recorded.
+    pub(super) reads_recorded_runs: bool,
+    /// What a task pays for distance, when it moves to another CPU and when one on another CPU wakes it, in ns: of what that
+    /// costs, and what its recorded run already holds.
+    pub(super) distance_ns: fn(u64, u64) -> u64,
 }
 
 impl PartialEq for Placement {
@@ -137,7 +105,16 @@ impl std::fmt::Debug for Placement {
 }
 
 /// Every placement.
-pub static ALL: &[&Placement] = &[&LINUX, &EAS, &SPREAD, &PACK, &AFFINE, &SCHED_MC, &RECORDED, &FIFO];
+pub static ALL: &[&Placement] = &[
+    &linux::LINUX,
+    &eas::EAS,
+    &spread::SPREAD,
+    &pack::PACK,
+    &affine::AFFINE,
+    &sched_mc::SCHED_MC,
+    &recorded::RECORDED,
+    &fifo::FIFO,
+];
 
 /// The placement of that name, or with that alias.
 pub fn find(word: &str) -> Option<&'static Placement> {
@@ -158,20 +135,13 @@ const FAIR: Placement = Placement {
     aliases: &[],
     heeds_kept_cpus: true,
     choose: spread::choose,
-    order: Order::Fair,
-    reads_recording: false,
-    follows_recording: false,
-    one_queue: false,
-    realtime_first: true,
-    slices: true,
-    pull_delay_ns: 0,
-    balance_delay_ns: WARM_NS,
-    evens_out: true,
-    unshares: false,
-    climbs: false,
-    idler_least_ns: 0,
-    energy_aware: false,
-    charges_distance: true,
+    order: &FairShare,
+    steal: &LongestWaiting { pull_ns: 0, balance_ns: WARM_NS },
+    evens_out: balance::shortest_queue,
+    better_cores: balance::no_cores,
+    energy: |_| None,
+    reads_recorded_runs: false,
+    distance_ns: u64::saturating_sub,
 };
 
 #[cfg(test)]
@@ -185,7 +155,7 @@ mod tests {
             assert!(!words[..i].contains(word), "{word} twice");
             assert!(find(word).is_some_and(|p| p.words().any(|(w, _)| w == *word)));
         }
-        assert_eq!(find("sched_smt"), Some(&SCHED_MC));
+        assert_eq!(find("sched_smt"), Some(&sched_mc::SCHED_MC));
         assert_eq!(find("nowhere"), None);
     }
 }

@@ -3,18 +3,18 @@
 //! running, which is not modelled: a core of two threads has the capacity of one task, 1178 / 1024 rounded, so that none
 //! qualifies.) A new task stays in its parent's core while the package runs less than twice what it has cores.
 
-use super::{CoreUse, FAIR, Placement, WARM_NS, Waking, affine};
+use super::{CoreUse, FAIR, Placement, Waking, affine};
 use crate::sched::Scheduler;
+use crate::sched::balance::{CacheCold, WARM_NS};
 
 /// `sched_mc`
-pub static SCHED_MC: Placement = Placement {
+pub(super) static SCHED_MC: Placement = Placement {
     name: "sched_mc",
     summary: "as affine, but the balance leaves running tasks together (sched_mc_power_savings=1)",
     // Level 1 of either does the same to the balance.
     aliases: &[("sched_smt", "as sched_mc (sched_smt_power_savings=1)")],
     choose,
-    climbs: true,
-    idler_least_ns: WARM_NS,
+    steal: &CacheCold { idler_least_ns: WARM_NS },
     ..FAIR
 };
 

@@ -3,14 +3,14 @@
 //! does.
 
 use super::{CoreUse, FAIR, Placement, Waking};
-use crate::sched::Scheduler;
+use crate::sched::{Scheduler, balance};
 
 /// `spread`
 pub static SPREAD: Placement = Placement {
     name: "spread",
     summary: "its last CPU when its core idles, else an idle core, else an idle thread",
     choose,
-    unshares: true,
+    better_cores: balance::idle_cores,
     ..FAIR
 };
 

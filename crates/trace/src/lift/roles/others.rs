@@ -1,7 +1,7 @@
 //! Other programs' share of the CPU time: that of all tasks but the work's, the kernel's and the recorder's. One figure, for `trace`,
 //! `import` and `compare`.
 
-use super::{Cast, Node, RECORDERS, Roles};
+use super::{Cast, RECORDERS, Roles, TaskNode};
 use crate::events::{Comm, Comms};
 use std::collections::BTreeMap;
 use wattwise_model::workload::Strangers;
@@ -34,17 +34,17 @@ impl Roles<'_> {
             return (0..self.kin.len()).map(named).collect();
         };
         let process = match parent {
-            Node::Task(t) => self.kin[t as usize].pid,
-            Node::Tid(t) => self.old.get(&t).map_or(0, |o| o.pid),
+            TaskNode::Task(t) => self.kin[t as usize].pid,
+            TaskNode::Tid(t) => self.old.get(&t).map_or(0, |o| o.pid),
         };
-        let of_process = |node: Node| match node {
-            Node::Task(t) => parent == node || (process > 0 && self.kin[t as usize].pid == process),
-            Node::Tid(t) => {
+        let of_process = |node: TaskNode| match node {
+            TaskNode::Task(t) => parent == node || (process > 0 && self.kin[t as usize].pid == process),
+            TaskNode::Tid(t) => {
                 parent == node || (process > 0 && self.old.get(&t).is_some_and(|o| o.pid == process))
             }
         };
         let started = self.with_descendants(of_process);
-        let is = |(t, started): (usize, bool)| started && (named(t) || of_process(Node::Task(t as u32)));
+        let is = |(t, started): (usize, bool)| started && (named(t) || of_process(TaskNode::Task(t as u32)));
         started.into_iter().enumerate().map(is).collect()
     }
 

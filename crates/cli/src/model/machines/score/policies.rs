@@ -65,7 +65,7 @@ pub(super) fn run(files: &[PathBuf], quick: bool, to: Option<&OutputPath>, json:
     let tables = tables(files).map_err(Failure::input)?;
     let out = output::open("--page", to)?;
     let bar = Mutex::new(None);
-    let scored = score(&tables, Effort { quick }, &|n| told(&bar, n));
+    let scored = score(&tables, Effort { quick, ..Effort::default() }, &|n| told(&bar, n));
     if let Ok(Some(bar)) = bar.into_inner() {
         bar.finish_and_clear();
     }
@@ -131,7 +131,13 @@ pub(super) fn text(s: &Scores) -> String {
     }
     _ = writeln!(
         out,
-        "\nsign right {} %, tau {}, ratio off by {} % in the median and {} % in 95 of 100, {} % within the 90 % intervals",
+        "\nall comparisons alike: sign right {} %, {} % within the 90 % intervals",
+        percent(s.all_sign_right),
+        percent(s.all_coverage_90)
+    );
+    _ = writeln!(
+        out,
+        "means over tables: sign right {} %, tau {}, ratio off by {} % in the median and {} % in 95 of 100, {} % within the 90 % intervals",
         percent(s.sign_right),
         s.tau.map_or("-".into(), |t| format!("{t:.2}")),
         percent(s.ratio_median_abs_error),

@@ -5,7 +5,7 @@ use wattwise_model::machine::{Domain, MachineModel};
 
 /// A level as the kernel's energy model has it (`struct em_perf_state`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct State {
+struct PerfState {
     /// Work done a second, of 1024 of the strongest CPU's highest.
     performance: u64,
     /// Energy of a unit of utilisation: 10 x uW / performance.
@@ -19,7 +19,7 @@ struct PerfDomain {
     /// Of each of them.
     capacity: u64,
     /// Slowest first; levels that cost no less than a faster one are left out.
-    states: Vec<State>,
+    states: Vec<PerfState>,
 }
 
 /// What the kernel knows of a machine's energy.
@@ -32,7 +32,7 @@ pub(super) struct EnergyModel {
 
 /// A CPU's load, of 1024 of the strongest CPU's highest.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Load {
+pub(super) struct CpuLoad {
     /// Its signal (`util_avg`), to which tasks that sleep still add.
     pub(super) util: u64,
     /// What is expected of the tasks that are there now (`util_est`).
@@ -79,7 +79,7 @@ impl PerfDomain {
         let kind = usize::from(domain.kind);
         let (levels, capacity) = (&machine.kinds[kind].levels, u64::from(machine.scheduler_capacity(kind)));
         let fastest = u64::from(levels[0].khz);
-        let mut states: Vec<State> = Vec::new();
+        let mut states: Vec<PerfState> = Vec::new();
         for level in levels.iter().filter(|l| !l.throttled) {
             let performance = (capacity * u64::from(level.khz) / fastest).max(1);
             if level.model_uw == 0 {
@@ -87,7 +87,7 @@ impl PerfDomain {
             }
             let cost = u64::from(level.model_uw) * 10 / performance;
             if states.last().is_none_or(|faster| cost < faster.cost) {
-                states.push(State { performance, cost });
+                states.push(PerfState { performance, cost });
             }
         }
         states.reverse();
@@ -122,13 +122,13 @@ impl EnergyModel {
     }
 
     /// Whether some CPU has no head-room left (`cpu_overutilized()`).
-    pub(super) fn is_overutilized(&self, loads: &[Load]) -> bool {
+    pub(super) fn is_overutilized(&self, loads: &[CpuLoad]) -> bool {
         loads.iter().zip(&self.capacities).any(|(load, &c)| !fits(load.util.max(load.expected).min(c), c))
     }
 
     /// A CPU's utilisation if the task goes to `to`, or nowhere (`cpu_util()`).
-    fn cpu_util(&self, cpu: usize, w: &Woken, to: Option<usize>, loads: &[Load]) -> u64 {
-        let Load { mut util, mut expected } = loads[cpu];
+    fn cpu_util(&self, cpu: usize, w: &Woken, to: Option<usize>, loads: &[CpuLoad]) -> u64 {
+        let CpuLoad { mut util, mut expected } = loads[cpu];
         match (w.prev == cpu, to == Some(cpu)) {
             (true, false) => util = util.saturating_sub(w.util),
             (false, true) => util += w.util,
@@ -141,7 +141,7 @@ impl EnergyModel {
     }
 
     /// A domain's energy if the task goes to `to`, or nowhere (`compute_energy()`).
-    fn energy(&self, d: &PerfDomain, w: &Woken, to: Option<usize>, loads: &[Load]) -> u64 {
+    fn energy(&self, d: &PerfDomain, w: &Woken, to: Option<usize>, loads: &[CpuLoad]) -> u64 {
         let busiest = d.cpus.iter().map(|&c| with_room(self.cpu_util(c, w, to, loads))).max().unwrap_or(0);
         let most = d.capacity * d.cpus.len() as u64;
         let others: u64 = d.cpus.iter().map(|&c| self.cpu_util(c, w, None, loads)).sum();
@@ -154,7 +154,7 @@ impl EnergyModel {
         &self,
         d: &PerfDomain,
         w: &Woken,
-        loads: &[Load],
+        loads: &[CpuLoad],
         allowed: &CpuSet,
     ) -> (Option<Candidate>, Option<Candidate>) {
         let (mut prev, mut best): (Option<Candidate>, Option<Candidate>) = (None, None);
@@ -176,7 +176,7 @@ impl EnergyModel {
     }
 
     /// The woken task's CPU (`find_energy_efficient_cpu()`).
-    pub(super) fn choose(&self, w: &Woken, loads: &[Load], allowed: &CpuSet) -> usize {
+    pub(super) fn choose(&self, w: &Woken, loads: &[CpuLoad], allowed: &CpuSet) -> usize {
         if w.need() == 0 {
             return w.prev;
         }

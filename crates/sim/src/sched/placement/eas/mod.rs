@@ -42,7 +42,7 @@ use super::{CoreUse, Placement, Waking};
 use crate::NONE;
 use crate::sched::Scheduler;
 pub(in crate::sched) use energy::fits;
-use energy::{EnergyModel, Load, Woken};
+use energy::{CpuLoad, EnergyModel, Woken};
 use wattwise_model::machine::MachineModel;
 
 /// `eas`
@@ -50,7 +50,7 @@ pub static EAS: Placement = Placement {
     name: "eas",
     summary: "as Linux 6.12 with energy-aware scheduling: the CPU that adds least energy, where cores differ and schedutil rules",
     choose,
-    energy_aware: true,
+    energy: Eas::new,
     ..linux::LINUX_RULES
 };
 
@@ -58,7 +58,7 @@ pub static EAS: Placement = Placement {
 pub(in crate::sched) struct Eas {
     model: EnergyModel,
     /// Each CPU's load, as it was last looked at.
-    loads: Vec<Load>,
+    loads: Vec<CpuLoad>,
     /// Whether that could be seen, and whether some CPU was overutilized.
     seen: bool,
     over: bool,
@@ -68,7 +68,7 @@ impl Eas {
     /// Of this machine; none where the kernel would not have it.
     pub(in crate::sched) fn new(machine: &MachineModel) -> Option<Box<Eas>> {
         let model = EnergyModel::of(machine)?;
-        let loads = vec![Load::default(); machine.cpus.len()];
+        let loads = vec![CpuLoad::default(); machine.cpus.len()];
         Some(Box::new(Eas { model, loads, seen: false, over: false }))
     }
 
@@ -86,7 +86,7 @@ impl Scheduler<'_> {
         for (c, load) in eas.loads.iter_mut().enumerate() {
             match cores.load(c) {
                 Some(util) => {
-                    *load = Load { util, expected: u64::from(self.expected_of(c, cores.running(c))) };
+                    *load = CpuLoad { util, expected: u64::from(self.expected_of(c, cores.running(c))) };
                 }
                 None => eas.seen = false,
             }

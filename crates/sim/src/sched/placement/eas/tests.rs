@@ -43,14 +43,14 @@ fn machine() -> MachineModel {
 /// CPUs with these utilisations of other tasks, and a task of `need` that slept on `prev`, where it still counts.
 struct Scene {
     model: EnergyModel,
-    loads: Vec<Load>,
+    loads: Vec<CpuLoad>,
     woken: Woken,
     allowed: CpuSet,
 }
 
 impl Scene {
     fn new(others: [u64; 4], prev: usize, need: u64) -> Scene {
-        let mut loads = others.map(|util| Load { util, expected: 0 }).to_vec();
+        let mut loads = others.map(|util| CpuLoad { util, expected: 0 }).to_vec();
         loads[prev].util += need;
         Scene {
             model: EnergyModel::of(&machine()).expect("unequal cores"),
@@ -152,8 +152,8 @@ fn allowed_cpus_are_respected() {
 fn overutilized_is_one_cpu_without_a_quarter_to_spare() {
     let model = EnergyModel::of(&machine()).unwrap();
     let over = |cpu: usize, util: u64, expected: u64| {
-        let mut loads = [Load::default(); 4];
-        loads[cpu] = Load { util, expected };
+        let mut loads = [CpuLoad::default(); 4];
+        loads[cpu] = CpuLoad { util, expected };
         model.is_overutilized(&loads)
     };
     // 0.8 x 512 = 409.6, 0.8 x 1024 = 819.2.
@@ -240,7 +240,7 @@ fn pulls(loads: [u64; 4]) -> bool {
     s.starts(0, 0);
     s.share(0, 0, 0, u64::MAX);
     s.look_at_loads(&Seen(Some(loads)));
-    s.steal_for_idle(2, 100_000_000, |v| (v == 0).then_some(0)).is_some()
+    s.pull(2, 100_000_000, |v| (v == 0).then_some(0)).is_some()
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! What the rules keep from one wake-up to the next: who wakes whom, where a task was before, and what is known of a
 //! cache's CPUs.
 
-use super::{Queues, Topology, Wakeup};
+use super::{EndedTask, Queues, SchedTopology, Wakeup};
 use crate::NONE;
+use crate::sched::cpuset::CpuSet;
 use wattwise_policy::pelt::FULL;
 
 /// Flips count for half after this long: `record_wakee()`, HZ jiffies.
@@ -46,15 +47,52 @@ struct Cache {
     due_at: u64,
 }
 
+/// What a CPU did lately for tasks that have not ended: what one did takes it along.
+#[derive(Clone, Copy, Default)]
+struct RecentBusy {
+    /// Time, that of 32 ms ago counting half, in ns.
+    ns: f64,
+    /// When that was last brought up to date, with how much time in all.
+    seen_at: u64,
+    all_ns: u64,
+}
+
+/// After so long time counts half, as in [`wattwise_policy::pelt`]; and so often idle CPUs are looked after. The kernel has one
+/// number for both (`LOAD_AVG_PERIOD`).
+const HALF_NS: u64 = 32 << 20;
+/// What a CPU comes to that is always busy.
+const ALWAYS_BUSY_NS: f64 = HALF_NS as f64 * std::f64::consts::LOG2_E;
 /// All of it.
-pub(super) struct Memory {
+pub(super) struct PlacementMemory {
     tasks: Vec<Past>,
+    recent: Vec<RecentBusy>,
     idle_tasks: Vec<Past>,
     caches: Vec<Cache>,
 }
 
-impl Memory {
-    pub(super) fn new(topology: &Topology) -> Memory {
+impl RecentBusy {
+    /// Brought up to now, when it has been `all_ns` in all. What came since the last look is taken to be spread evenly.
+    fn brought_to(&mut self, now: u64, all_ns: u64) -> f64 {
+        let span = now.saturating_sub(self.seen_at);
+        if span > 0 {
+            let stays = (-(span as f64) / HALF_NS as f64).exp2();
+            let share = (all_ns as f64 - self.all_ns as f64) / span as f64;
+            self.ns = (self.ns * stays + share * ALWAYS_BUSY_NS * (1.0 - stays)).max(0.0);
+            (self.seen_at, self.all_ns) = (now, all_ns);
+        }
+        self.ns
+    }
+}
+
+/// What an ended task leaves on an idle CPU until somebody looks after it (`cfs_rq->removed`), which is done every 32 ms
+/// (`nohz.next_blocked`), of 1024: half, its credit as a new task, and more the longer it ran.
+fn left_by(ended: EndedTask) -> u64 {
+    let stays = (-(ended.ran_ns as f64) / HALF_NS as f64).exp2();
+    (FULL as f64 * (1.0 - stays / 2.0)) as u64
+}
+
+impl PlacementMemory {
+    pub(super) fn new(topology: &SchedTopology) -> PlacementMemory {
         let cache = |llc: usize| Cache {
             idle_cores: true,
             scan: topology.llcs[llc].len(),
@@ -63,8 +101,9 @@ impl Memory {
             busy_ns: 0,
             due_at: 0,
         };
-        Memory {
+        PlacementMemory {
             tasks: Vec::new(),
+            recent: vec![RecentBusy::default(); topology.len()],
             idle_tasks: vec![NO_PAST; topology.len()],
             caches: (0..topology.llcs.len()).map(cache).collect(),
         }
@@ -131,8 +170,20 @@ impl Memory {
         (FULL * ran).checked_div(since).unwrap_or(0).min(FULL)
     }
 
+    /// How busy some CPUs were lately, each of 1024 (`cpu_util()`).
+    pub(super) fn busy_lately(&mut self, cpus: &CpuSet, now: u64, queues: &dyn Queues) -> u64 {
+        let looked_after = now - now % HALF_NS;
+        let of = |c: usize| {
+            let all_ns = queues.busy_ns(c).saturating_sub(queues.ended_ns(c));
+            let left = queues.ended_last(c).filter(|e| e.at >= looked_after).map_or(0, left_by);
+            let util = self.recent[c].brought_to(now, all_ns) / ALWAYS_BUSY_NS * FULL as f64;
+            util as u64 + left
+        };
+        cpus.iter().map(of).sum()
+    }
+
     /// `update_idle_cpu_scan()`: of a cache of n CPUs with utilization u, n (1 - (1.17 u)^2) are worth looking at.
-    pub(super) fn refresh(&mut self, topology: &Topology, cpu: usize, now: u64, queues: &dyn Queues) {
+    pub(super) fn refresh(&mut self, topology: &SchedTopology, cpu: usize, now: u64, queues: &dyn Queues) {
         let llc = topology.llc_of(cpu);
         let cache = &mut self.caches[llc];
         if now < cache.due_at {

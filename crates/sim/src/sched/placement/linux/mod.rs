@@ -45,9 +45,10 @@ mod tests;
 use super::{CoreUse, FAIR, Placement, Waking};
 use crate::NONE;
 use crate::sched::Scheduler;
+use crate::sched::balance::{self, CacheCold};
 use crate::sched::cpuset::CpuSet;
-use memory::Memory;
-pub use topology::Topology;
+use memory::PlacementMemory;
+pub use topology::SchedTopology;
 
 /// `linux`
 pub static LINUX: Placement = Placement {
@@ -57,8 +58,13 @@ pub static LINUX: Placement = Placement {
 };
 
 /// Its rules for queues and balance.
-pub(super) const LINUX_RULES: Placement =
-    Placement { choose, reads_recording: true, climbs: true, unshares: true, ..FAIR };
+pub(super) const LINUX_RULES: Placement = Placement {
+    choose,
+    reads_recorded_runs: true,
+    steal: &CacheCold { idler_least_ns: 0 },
+    better_cores: balance::idle_cores,
+    ..FAIR
+};
 
 /// A wake-up.
 #[derive(Clone, Copy, Debug)]
@@ -87,11 +93,24 @@ pub trait Queues {
     fn load(&self, cpu: usize) -> u64;
     /// Time that a CPU has run tasks so far, in ns.
     fn busy_ns(&self, cpu: usize) -> u64;
+    /// Of that, what tasks ran that ended there, in ns.
+    fn ended_ns(&self, cpu: usize) -> u64;
+    /// The task that ended there, if nothing has run there since.
+    fn ended_last(&self, cpu: usize) -> Option<EndedTask>;
+}
+
+/// A task that has ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EndedTask {
+    /// When, in ns.
+    pub at: u64,
+    /// How long it had run, in ns.
+    pub ran_ns: u64,
 }
 
 /// The CPUs as a wake-up finds them.
 #[derive(Clone, Copy)]
-pub struct Seen<'a> {
+pub struct CpusSeen<'a> {
     /// CPUs that idle, and for which nobody waits.
     pub idle: &'a CpuSet,
     /// Of those, the ones on cores that idle as a whole.
@@ -104,7 +123,7 @@ pub struct Seen<'a> {
 
 /// The rule that gave a woken task its CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Rule {
+pub enum ChoiceRule {
     /// The target idles.
     Target,
     /// The CPU of its last run idles, in the target's cache.
@@ -127,21 +146,21 @@ pub struct Choice {
     /// The CPU.
     pub cpu: usize,
     /// By which rule.
-    pub rule: Rule,
+    pub rule: ChoiceRule,
     /// The CPU near which it looked.
     pub target: usize,
 }
 
 /// The rules, and what they remember.
 pub struct Chooser {
-    topology: Topology,
-    memory: Memory,
+    topology: SchedTopology,
+    memory: PlacementMemory,
 }
 
 impl Chooser {
     /// Of a machine that has just started.
-    pub fn new(topology: Topology) -> Chooser {
-        Chooser { memory: Memory::new(&topology), topology }
+    pub fn new(topology: SchedTopology) -> Chooser {
+        Chooser { memory: PlacementMemory::new(&topology), topology }
     }
 
     /// One more task.
@@ -156,7 +175,7 @@ impl Chooser {
     }
 
     /// Who shares what.
-    pub fn topology(&self) -> &Topology {
+    pub fn topology(&self) -> &SchedTopology {
         &self.topology
     }
 
@@ -172,7 +191,7 @@ impl Chooser {
     }
 
     /// The CPU of a woken task (`select_task_rq_fair` with `WF_TTWU`).
-    pub fn wake(&mut self, w: &Wakeup, seen: &Seen<'_>) -> Choice {
+    pub fn wake(&mut self, w: &Wakeup, seen: &CpusSeen<'_>) -> Choice {
         let (topology, memory) = (&self.topology, &mut self.memory);
         memory.record_wakee(w);
         let wide = memory.is_wide(w, topology.llc_cpus(w.from).1);
@@ -189,8 +208,8 @@ impl Chooser {
     }
 
     /// The CPU of a new task (`select_task_rq_fair` with `WF_FORK`).
-    pub fn fork(&self, from: usize, seen: &Seen<'_>) -> usize {
-        fork::select(&self.topology, from, seen)
+    pub fn fork(&mut self, from: usize, now: u64, seen: &CpusSeen<'_>) -> usize {
+        fork::Fork { topology: &self.topology, from, now, seen }.select(&mut self.memory)
     }
 }
 
@@ -202,7 +221,7 @@ pub(super) fn choose(s: &mut Scheduler<'_>, w: &Waking, _: &dyn CoreUse) -> usiz
     let (task, prev, from, now) = (w.task, w.last, w.from, w.now);
     let cpu = s.with_linux(now, |chooser, seen, ran_ns| {
         if w.fresh {
-            return chooser.fork(from, seen);
+            return chooser.fork(from, now, seen);
         }
         let load = chooser.load_of(task, ran_ns(task), now);
         let waker = Some(w.waker).filter(|&t| t != NONE);

@@ -5,7 +5,7 @@ use wattwise_model::machine::Cpu;
 
 /// The domains of a machine.
 #[derive(Clone, Debug)]
-pub struct Topology {
+pub struct SchedTopology {
     cpus: Vec<Cpu>,
     /// Whether some core has several threads.
     pub(super) smt: bool,
@@ -23,9 +23,9 @@ pub struct Topology {
     pub(super) keeps: usize,
 }
 
-impl Topology {
+impl SchedTopology {
     /// Of these CPUs; `nodes`: each package has memory of its own, as servers' have.
-    pub fn new(cpus: &[Cpu], nodes: bool) -> Topology {
+    pub fn new(cpus: &[Cpu], nodes: bool) -> SchedTopology {
         let sets = |number: fn(&Cpu) -> u16| -> Vec<CpuSet> {
             let count = cpus.iter().map(|c| number(c) + 1).max().unwrap_or(0);
             (0..count).map(|n| CpuSet::of(cpus.len(), |c| number(&cpus[c]) == n)).collect()
@@ -43,7 +43,7 @@ impl Topology {
         let allowance = |caches: usize, cpus: usize| if caches == 1 { cpus / 8 } else { caches };
         let first = packages.first().map_or(0, CpuSet::len);
         let keeps = allowance(llcs_of.first().map_or(1, Vec::len), first).max(1);
-        Topology {
+        SchedTopology {
             cpus: cpus.to_vec(),
             smt: most > 1,
             sizes: llcs.iter().map(CpuSet::len).collect(),
