@@ -83,6 +83,8 @@ pub struct SeenKind {
     pub range_khz: Option<(u64, u64)>,
     /// Its highest speed without boost.
     pub base_khz: Option<u64>,
+    /// The highest speed that its driver lists, where the hardware boosts from there by itself.
+    pub listed_khz: Option<u64>,
     /// Its levels, ascending; empty where the driver has no table.
     pub levels_khz: Vec<u64>,
     /// The speed of the moment: all that is known of a guest's.
@@ -240,6 +242,7 @@ impl SeenKind {
             range_khz: range_khz.map(|(low, high)| (low, hidden.map_or(high, |khz| khz.max(high)))),
             // What is left of the range without boost.
             base_khz: policy.and_then(|p| p.base_khz).or(listed.filter(|_| boosted)).or(hidden.and(highest)),
+            listed_khz: listed.filter(|_| boosted && policy.is_some_and(|p| p.boost_levels_khz.is_empty())),
             levels_khz: levels,
             now_khz: policy.and_then(|p| p.current_khz).or(now_khz),
             capacity: cpus.iter().find_map(|c| c.capacity),

@@ -275,7 +275,14 @@ fn planned(root: &dyn Root, inventory: &Inventory, mut settings: Vec<Setting>, o
 pub fn nominal() -> Platform {
     let levels = [2_000_000, 1_000_000].map(|khz| Level { khz: Khz(khz), busy_uw: None }).to_vec();
     platform(
-        vec![DomainInfo { cpus: vec![0], levels, transition_ns: 0, base: Khz(2_000_000), capacity: 1024 }],
+        vec![DomainInfo {
+            cpus: vec![0],
+            levels,
+            transition_ns: 0,
+            base: Khz(2_000_000),
+            boost_with: None,
+            capacity: 1024,
+        }],
         1,
     )
 }

@@ -81,6 +81,8 @@ fn info(policy: &CpufreqPolicy) -> Option<DomainInfo> {
         levels: khz.into_iter().map(|k| Level { khz: Khz(k), busy_uw: None }).collect(),
         transition_ns: policy.transition_latency_ns.unwrap_or(0),
         base,
+        // The hardware itself does it.
+        boost_with: None,
         capacity: 1024,
     })
 }

@@ -72,6 +72,9 @@ pub struct DomainInfo {
     pub transition_ns: u64,
     /// The highest speed without boost; where nothing is known of a boost, the highest.
     pub base: Khz,
+    /// The speed with which the boost comes where the driver has no faster one to ask for and the hardware goes on from there by
+    /// itself: P0 of AMD's processors under acpi-cpufreq. `None`: each level is asked for by itself.
+    pub boost_with: Option<Khz>,
     /// Work a CPU here does at its highest speed, where the machine's strongest CPU does 1024.
     pub capacity: u16,
 }

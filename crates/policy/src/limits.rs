@@ -9,6 +9,7 @@
 //!   speed, so one percentage fits cores of several kinds.
 //! - A level above the highest speed allowed is not taken, nor one below the lowest: the limits go to the nearest
 //!   level inside them. Where no level lies between, the highest speed allowed wins.
+//! - Where the boost comes with a speed ([`DomainInfo::boost_with`]), no limit from there on keeps it away.
 //! - Without boost the highest speed is [`DomainInfo::base`], and the policy is built for a platform that says so.
 
 use crate::speed::Cadence;
@@ -64,7 +65,11 @@ impl Limits {
     pub fn range(&self, domain: &DomainInfo) -> (Khz, Khz) {
         let limit = self.max.map_or(domain.fastest(), |b| b.in_domain(domain));
         let limit = if self.no_boost { limit.min(domain.base) } else { limit };
-        let max = domain.at_most(limit);
+        let boosts = domain.boost_with.is_some_and(|khz| limit >= khz && !self.no_boost);
+        let max = match boosts {
+            true => domain.fastest(),
+            false => domain.at_most(limit),
+        };
         let min = self.min.map_or(domain.slowest(), |b| domain.at_least(b.in_domain(domain)));
         (min.min(max), max)
     }
@@ -210,6 +215,20 @@ mod tests {
         assert_eq!(range(Limits { no_boost: true, max: mhz(1000), ..none }), (400, 900));
         assert_eq!(range(Limits { min: mhz(3000), max: mhz(2000), ..none }), (2000, 2000));
         assert_eq!(range(Limits { max: mhz(100), ..none }), (400, 400), "below the lowest: the lowest");
+    }
+
+    #[test]
+    fn no_limit_above_the_base_keeps_a_boost_away_that_comes_with_it() {
+        let mut info = domain(0, 1, LEVELS);
+        (info.base, info.boost_with) = (Khz(1_700_000), Some(Khz(1_700_000)));
+        let max = |limits: Limits| limits.range(&info).1.0 / 1000;
+        let none = Limits::default();
+        assert_eq!(
+            [max(Limits { max: share(60), ..none }), max(Limits { max: mhz(1700), ..none })],
+            [4400, 4400]
+        );
+        assert_eq!(max(Limits { max: mhz(1600), ..none }), 1300);
+        assert_eq!(max(Limits { no_boost: true, max: share(60), ..none }), 1700);
     }
 
     /// A policy within limits, on one CPU.

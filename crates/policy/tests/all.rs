@@ -104,6 +104,7 @@ fn domain(cpus: std::ops::Range<u16>, khz: &[u32], power: bool) -> DomainInfo {
         levels: khz.iter().map(|&k| Level { khz: Khz(k), busy_uw: power.then_some(k / 2) }).collect(),
         transition_ns: 10_000,
         base: Khz(khz[khz.len() / 2]),
+        boost_with: None,
         capacity: 1024,
     }
 }

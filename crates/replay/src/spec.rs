@@ -657,8 +657,14 @@ impl std::fmt::Display for Deepest {
 /// Whether the scheduler itself asks the speed policy.
 fn is_the_schedulers(spec: &PolicySpec) -> bool {
     let level = Level { khz: Khz(1_000_000), busy_uw: None };
-    let domain =
-        DomainInfo { cpus: vec![0], levels: vec![level], transition_ns: 0, base: level.khz, capacity: 1024 };
+    let domain = DomainInfo {
+        cpus: vec![0],
+        levels: vec![level],
+        transition_ns: 0,
+        base: level.khz,
+        boost_with: None,
+        capacity: 1024,
+    };
     let one = Platform {
         domains: vec![domain],
         cpus: 1,

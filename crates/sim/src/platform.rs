@@ -18,10 +18,12 @@ pub fn platform(m: &MachineModel) -> Platform {
             levels: kind
                 .levels
                 .iter()
+                .filter(|l| kind.can_be_asked(l.khz))
                 .map(|l| Level { khz: Khz(l.khz), busy_uw: Some(uw(l.busy_w)) })
                 .collect(),
             transition_ns: d.transition.delay_ns + longest,
             base: Khz(kind.base_khz),
+            boost_with: kind.boosting_khz().map(Khz),
             capacity: m.capacity(usize::from(d.kind)),
         }
     };

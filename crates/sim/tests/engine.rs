@@ -7,12 +7,13 @@ use common::*;
 use std::sync::{Arc, Mutex};
 use wattwise_model::machine::{CState, MachineModel, Memory, Overlap, PackageState, Thermal};
 use wattwise_model::workload::*;
+use wattwise_policy::limits::{Bound, Limits};
 use wattwise_policy::pelt::PERIOD_NS;
 use wattwise_policy::{
     Cadence, IdleChoice, IdleOutcome, IdlePolicy, IdleQuery, IdleState, Intent, Khz, MS, Observation,
-    SampleScope, SpeedPolicy,
+    SampleScope, Settings, SpeedPolicy, speed,
 };
-use wattwise_sim::{IdleWork, Interrupt, Setup, Simulation, placement};
+use wattwise_sim::{IdleWork, Interrupt, Setup, Simulation, placement, platform};
 
 const KHZ: [u32; 2] = [2_000_000, 1_000_000];
 
@@ -247,6 +248,28 @@ fn boost_depends_on_awake_cores() {
     assert_eq!(run(&m, &w, "performance", "fixed:depth=2").elapsed_ns, 200_000 + 100_000);
     // In C1 its clock still counts: no boost.
     assert_eq!(run(&m, &w, "performance", "fixed:depth=0").elapsed_ns, 400_000);
+}
+
+/// By hand: 100 us of work at 2 GHz take 200 us at 1 GHz, the base speed.
+#[test]
+fn boost_comes_with_the_base_speed_where_the_driver_has_no_faster_one() {
+    let mut m = plain(1);
+    m.kinds[0].base_khz = KHZ[1];
+    let w = workload(vec![task("a", script(&[run_ns(100_000)]))], 0);
+    let elapsed = |m: &MachineModel, limits: Limits| {
+        let userspace = speed::find("userspace").unwrap();
+        let settings = Settings::parse(userspace.params, "khz=1000000").unwrap();
+        let policy = limits.build(userspace, &platform(m), &settings);
+        let make = idle_maker("fixed:depth=0");
+        Simulation::new(Setup::new(m, &w, policy, &make)).run_to_completion(u64::MAX / 4).unwrap().elapsed_ns
+    };
+    let max = |khz| Limits { max: Some(Bound::Khz(Khz(khz))), ..Limits::default() };
+    assert_eq!(elapsed(&m, Limits::default()), 200_000, "each speed is asked for by itself");
+    m.kinds[0].asked_khz = vec![KHZ[1]];
+    assert_eq!(elapsed(&m, Limits::default()), 100_000);
+    assert_eq!(elapsed(&m, Limits { no_boost: true, ..Limits::default() }), 200_000);
+    assert_eq!(elapsed(&m, max(1_500_000)), 100_000, "the driver cannot ask for less boost");
+    assert_eq!(elapsed(&m, max(900_000)), 200_000);
 }
 
 #[test]

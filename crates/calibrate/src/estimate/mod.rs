@@ -285,6 +285,14 @@ fn mhz(seen: &SeenKind) -> Vec<f64> {
     if all.is_empty() { vec![UNKNOWN_MHZ] } else { all }
 }
 
+/// Of its speeds what its driver can ask for, where that is not each.
+fn asked_mhz(seen: &SeenKind) -> Vec<f64> {
+    let Some(listed) = seen.listed_khz else { return Vec::new() };
+    let mut all = mhz(seen);
+    all.retain(|mhz| *mhz <= (listed as f64 * 1e-3).round());
+    all
+}
+
 fn kind(
     seen: &SeenMachine,
     k: &SeenKind,
@@ -306,7 +314,7 @@ fn kind(
         By::Speed => "scaled with the highest speed; nothing here was measured",
     };
     let speeds = Sourced::new(
-        Speeds { mhz: mhz.clone(), busy_w: busy.clone(), base_mhz: boosts },
+        Speeds { mhz: mhz.clone(), busy_w: busy.clone(), base_mhz: boosts, asked_mhz: asked_mhz(k) },
         match k.range_khz {
             Some(_) => WrittenOrigin::kernel(
                 "cpufreq: the levels, or steps of the range where the driver has no table",
@@ -654,6 +662,19 @@ mod tests {
         ] {
             let seen = seen(name);
             assert_eq!((base_of(&seen), parsed(&seen).default_policy.as_str()), (base, policy), "{name}");
+        }
+    }
+
+    /// acpi-cpufreq lists three P-states there; the boost above is the hardware's. Other drivers ask for each speed by itself, and
+    /// Intel's table has a speed of its own for the boost.
+    #[test]
+    fn boost_comes_with_the_highest_listed_speed_where_it_is_not_listed() {
+        let of = |name: &str| parsed(&seen(name)).kinds[0].clone();
+        let server = of("amd-server");
+        assert_eq!(server.asked_khz, [3_000_000, 1_900_000, 1_500_000]);
+        assert_eq!((server.base_khz, server.levels[0].khz), (3_000_000, 3_729_000));
+        for other in ["amd-laptop", "core-i5-2gen", "hybrid-laptop", "skylake-server-passive", "bc10"] {
+            assert!(of(other).asked_khz.is_empty(), "{other}");
         }
     }
 

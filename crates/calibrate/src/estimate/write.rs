@@ -128,6 +128,8 @@ pub(crate) struct Speeds {
     pub(crate) busy_w: Vec<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) base_mhz: Option<f64>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) asked_mhz: Vec<f64>,
 }
 
 #[derive(Serialize)]

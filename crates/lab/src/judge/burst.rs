@@ -80,6 +80,7 @@ impl BurstReplay {
                 levels: levels.clone(),
                 transition_ns: 10_000,
                 base: Khz(KHZ[0]),
+                boost_with: None,
                 capacity: 1024,
             })
             .collect();

@@ -65,6 +65,7 @@ impl WitnessReplay {
             levels: d.khz.iter().map(|k| Level { khz: Khz(*k), busy_uw: None }).collect(),
             transition_ns: 20_000,
             base: Khz(d.khz.first().copied().unwrap_or(0)),
+            boost_with: None,
             capacity: 1024,
         };
         let platform = Platform {

@@ -14,8 +14,12 @@
 //!
 //! **Interval**: the half width in logarithms that held nine of ten residuals of the families left out.
 //!
-//! **Where it ends**: inputs beyond those seen are taken as the nearest that was (a tenth of the span is allowed). What it
-//! cannot know: disks, fans, the supply's size and the firmware's profile; two systems of the same description differ by
+//! **Newer servers** than all that was fitted to have a fit of their own, [`Ahead`]: its penalty and its interval are those that would
+//! have held for what came in the five years after each year of the data, by what was known before it. It follows the trends further
+//! than the other, and its intervals are two to three times as wide.
+//!
+//! **Where it ends**: inputs beyond those seen are taken as the nearest that was; a tenth of the span is allowed, to newer servers half
+//! of it and five years. What it cannot know: disks, fans, the supply's size and the firmware's profile; two systems of the same description differ by
 //! some 10 %. Results are tuned by their vendors: a server of the same make in service draws more.
 
 use super::Watts;
@@ -52,8 +56,25 @@ pub const COLUMNS: &[&str] = &[
 ];
 /// What the penalty is chosen from, per unit of weight: from all but none to one that bends the fit.
 pub const PENALTIES: [f64; 4] = [3e-4, 1e-3, 3e-3, 1e-2];
-/// Inputs may lie beyond those seen by this share of their span.
-const BEYOND: f64 = 0.1;
+/// How far inputs may lie beyond those seen.
+#[derive(Clone, Copy)]
+struct Beyond {
+    /// A share of their span.
+    share: f64,
+    /// Years after the last.
+    years: f64,
+}
+
+/// Of servers of the years that were seen: next to nothing is beyond.
+const WITHIN: Beyond = Beyond { share: 0.1, years: 0.0 };
+/// Of newer ones, which have more cores and memory than any before.
+const AHEAD: Beyond = Beyond { share: 0.5, years: HORIZON };
+/// Years ahead that a fit is tried on.
+const HORIZON: f64 = 5.0;
+/// What the penalty of a fit for newer servers is chosen from.
+const AHEAD_PENALTIES: [f64; 3] = [1e-2, 3e-2, 1e-1];
+/// Fewer earlier results than this tell nothing of later ones.
+const LEAST_EARLIER: usize = 30;
 /// Share of residuals of families left out that an interval holds.
 const HELD: f64 = 0.9;
 /// Families below which nothing is left out in turn.
@@ -174,11 +195,12 @@ fn inputs(s: &Server) -> [f64; INPUTS] {
 /// The least and the greatest of each input.
 type Span = [[f64; 2]; INPUTS];
 
-fn features(s: &Server, span: &Span) -> [f64; FEATURES.len()] {
+fn features(s: &Server, span: &Span, allowed: Beyond) -> [f64; FEATURES.len()] {
     let mut at = inputs(s);
-    for (v, [low, high]) in at.iter_mut().zip(span) {
-        let beyond = BEYOND * (high - low);
-        *v = v.clamp(low - beyond, high + beyond);
+    for (i, (v, [low, high])) in at.iter_mut().zip(span).enumerate() {
+        let beyond = allowed.share * (high - low);
+        let years = if i == INPUTS - 1 { allowed.years } else { 0.0 };
+        *v = v.clamp(low - beyond, high + beyond.max(years));
     }
     let [chips, cores, threads, mhz, memory, year] = at;
     let told = processor::read(&s.cpu, s.year);
@@ -225,6 +247,20 @@ pub struct Estimator {
     coefficients: Vec<Vec<f64>>,
     /// For each of [`LOADS`]: half of the 90 % interval's width, in logarithms.
     half_width: Vec<f64>,
+    /// For servers newer than these results; `None` where they are of too few years to tell.
+    ahead: Option<Ahead>,
+}
+
+/// A fit for servers that are newer than all results.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ahead {
+    /// The penalty that predicts later results best from earlier ones.
+    pub penalty: f64,
+    /// As [`Estimator`]'s.
+    coefficients: Vec<Vec<f64>>,
+    /// From what later results were off by.
+    half_width: Vec<f64>,
 }
 
 /// Columns with the constant.
@@ -244,6 +280,13 @@ struct ServerDesign {
     scales: Vec<ColumnScale>,
 }
 
+/// A family counts by the square root of its results.
+fn weights(family: &[usize], families: usize) -> Vec<f64> {
+    let mut members = vec![0.0_f64; families];
+    family.iter().for_each(|&f| members[f] += 1.0);
+    family.iter().map(|&f| 1.0 / members[f].sqrt()).collect()
+}
+
 impl ServerDesign {
     fn new(results: &[&MeasuredServer]) -> ServerDesign {
         let mut numbers: BTreeMap<String, usize> = BTreeMap::new();
@@ -252,16 +295,15 @@ impl ServerDesign {
             let next = numbers.len();
             family.push(*numbers.entry(r.family()).or_insert(next));
         }
-        let mut members = vec![0.0_f64; numbers.len()];
-        family.iter().for_each(|&f| members[f] += 1.0);
-        let base: Vec<f64> = family.iter().map(|&f| 1.0 / members[f].sqrt()).collect();
+        let base = weights(&family, numbers.len());
         let mut span = [[f64::INFINITY, f64::NEG_INFINITY]; INPUTS];
         for r in results {
             for ([low, high], v) in span.iter_mut().zip(inputs(&r.server)) {
                 (*low, *high) = (low.min(v), high.max(v));
             }
         }
-        let rows: Vec<[f64; FEATURES.len()]> = results.iter().map(|r| features(&r.server, &span)).collect();
+        let rows: Vec<[f64; FEATURES.len()]> =
+            results.iter().map(|r| features(&r.server, &span, WITHIN)).collect();
         let column = |c: usize| rows.iter().map(|r| r[c]).collect::<Vec<f64>>();
         let scales: Vec<ColumnScale> =
             (0..FEATURES.len()).map(|c| ColumnScale::of(&column(c), &base)).collect();
@@ -330,6 +372,7 @@ impl Estimator {
             sd: design.scales.iter().map(|s| s.sd).collect(),
             coefficients,
             half_width,
+            ahead: Ahead::of(results, &design),
         })
     }
 
@@ -339,9 +382,13 @@ impl Estimator {
     /// A sentence where it is not of this shape.
     pub fn from_toml(text: &str) -> Result<Estimator, String> {
         let e: Estimator = toml::from_str(text).map_err(|e| e.message().replace('\n', " "))?;
-        let shape = [e.span.len(), e.mean.len(), e.sd.len(), e.coefficients.len(), e.half_width.len()];
-        let lines = e.coefficients.iter().all(|c| c.len() == WIDTH);
-        if shape != [INPUTS, FEATURES.len(), FEATURES.len(), LOADS.len(), LOADS.len()] || !lines {
+        let fits = |coefficients: &[Vec<f64>], half_width: &[f64]| {
+            [coefficients.len(), half_width.len()] == [LOADS.len(); 2]
+                && coefficients.iter().all(|c| c.len() == WIDTH)
+        };
+        let shape = [e.span.len(), e.mean.len(), e.sd.len()] == [INPUTS, FEATURES.len(), FEATURES.len()];
+        let ahead = e.ahead.as_ref().is_none_or(|a| fits(&a.coefficients, &a.half_width));
+        if !(shape && ahead && fits(&e.coefficients, &e.half_width)) {
             return Err("expected a coefficient for each column and load".into());
         }
         Ok(e)
@@ -369,13 +416,22 @@ impl Estimator {
         self.span.iter().for_each(|s| out += &format!("  [{}],\n", list(s)));
         out += &format!("]\n# Of: {}.\nmean = [{}]\n", FEATURES.join(", "), list(&self.mean));
         out += &format!("sd = [{}]\n", list(&self.sd));
-        out += "# A line a load, 100 % to 10 % and idle: the constant, then a coefficient for each of these, ln W.\n";
-        out += "coefficients = [\n";
-        self.coefficients.iter().for_each(|c| out += &format!("  [{}],\n", list(c)));
-        out += &format!(
-            "]\n# By load: half of the 90 % interval, in logarithms.\nhalf_width = [{}]\n",
-            list(&self.half_width)
-        );
+        let lines = |coefficients: &[Vec<f64>], half_width: &[f64]| {
+            let rows: String = coefficients.iter().map(|c| format!("  [{}],\n", list(c))).collect();
+            format!(
+                "# A line a load, 100 % to 10 % and idle: the constant, then a coefficient for each of these, ln W.\n\
+                 coefficients = [\n{rows}]\n# By load: half of the 90 % interval, in logarithms.\nhalf_width = [{}]\n",
+                list(half_width)
+            )
+        };
+        out += &lines(&self.coefficients, &self.half_width);
+        if let Some(ahead) = &self.ahead {
+            out += &format!(
+                "\n# For servers newer than all of these.\n[ahead]\npenalty = {}\n",
+                six(ahead.penalty)
+            );
+            out += &lines(&ahead.coefficients, &ahead.half_width);
+        }
         out
     }
 
@@ -385,8 +441,66 @@ impl Estimator {
         span.copy_from_slice(&self.span);
         let scales: Vec<ColumnScale> =
             self.mean.iter().zip(&self.sd).map(|(&mean, &sd)| ColumnScale { mean, sd }).collect();
-        let x: Vec<f64> = scaled(&features(server, &span), &scales).collect();
-        std::array::from_fn(|l| Watts::around(ridge::dot(&x, &self.coefficients[l]), self.half_width[l]))
+        let ahead = self.ahead.as_ref().filter(|_| server.year > span[INPUTS - 1][1]);
+        let (allowed, coefficients, half_width) = match ahead {
+            Some(ahead) => (AHEAD, &ahead.coefficients, &ahead.half_width),
+            None => (WITHIN, &self.coefficients, &self.half_width),
+        };
+        let x: Vec<f64> = scaled(&features(server, &span, allowed), &scales).collect();
+        std::array::from_fn(|l| Watts::around(ridge::dot(&x, &coefficients[l]), half_width[l]))
+    }
+}
+
+/// A prediction of a later result that is off by this much in logarithms, with its weight.
+type Off = (f64, f64);
+
+impl Ahead {
+    fn of(results: &[&MeasuredServer], design: &ServerDesign) -> Option<Ahead> {
+        let weight = weights(&design.family, design.families);
+        let mut years: Vec<f64> = results.iter().map(|r| r.server.year).collect();
+        years.sort_by(f64::total_cmp);
+        years.dedup();
+        // What was known before each year.
+        let known: Vec<(f64, ServerDesign)> = years
+            .into_iter()
+            .filter_map(|year| {
+                let earlier: Vec<&MeasuredServer> =
+                    results.iter().copied().filter(|r| r.server.year < year).collect();
+                let design = (earlier.len() >= LEAST_EARLIER).then(|| ServerDesign::new(&earlier))?;
+                (design.families >= LEAST_FAMILIES).then_some((year, design))
+            })
+            .collect();
+        let tried = |penalty: f64, load: usize| -> Vec<Off> {
+            let mut off = Vec::new();
+            for (year, known) in &known {
+                let Some(line) = ridge::robust(known.points(load, &known.weight[load]), penalty) else {
+                    continue;
+                };
+                for (r, w) in results.iter().zip(&weight) {
+                    let Some(watts) = r.watts[load] else { continue };
+                    if (*year..year + HORIZON).contains(&r.server.year) {
+                        let x: Vec<f64> =
+                            scaled(&features(&r.server, &known.span, AHEAD), &known.scales).collect();
+                        off.push(((ridge::dot(&x, &line) - watts.ln()).abs(), *w));
+                    }
+                }
+            }
+            off
+        };
+        let fit = |penalty: f64| -> Option<(f64, Ahead)> {
+            let (mut coefficients, mut half_width) = (Vec::new(), Vec::new());
+            let (mut miss, mut all) = (0.0, 0.0);
+            for load in 0..LOADS.len() {
+                let off = tried(penalty, load);
+                miss += off.iter().map(|(o, w)| o * w).sum::<f64>();
+                all += off.iter().map(|(_, w)| w).sum::<f64>();
+                half_width.push(ridge::quantile(off, HELD)?);
+                coefficients.push(ridge::robust(design.points(load, &design.weight[load]), penalty)?);
+            }
+            Some((miss / all, Ahead { penalty, coefficients, half_width }))
+        };
+        let fits = AHEAD_PENALTIES.into_iter().filter_map(fit);
+        fits.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, ahead)| ahead)
     }
 }
 
@@ -438,6 +552,21 @@ mod tests {
         // What nobody has seen is taken as the nearest that was seen.
         server.cores = 1e6;
         assert!(fit.watts(&server)[0].median < 20_000.0);
+    }
+
+    /// A server of a year that was not seen has the fit for newer ones, and no year of its own beyond five.
+    #[test]
+    fn newer_servers_have_wider_intervals() {
+        let fit = Estimator::bundled();
+        let at = |year: f64| {
+            let cpu = "AMD EPYC 9654 96-Core Processor".to_owned();
+            let [chips, cores, threads, mhz, memory_gb] = [2.0, 192.0, 384.0, 2400.0, 768.0];
+            fit.watts(&Server { cpu, chips, cores, threads, mhz, memory_gb, year })[0]
+        };
+        let width = |w: Watts| w.high / w.low;
+        assert!(width(at(2023.0)) > 1.5 * width(at(2022.0)), "{:?} {:?}", at(2023.0), at(2022.0));
+        assert_eq!(at(2027.0), at(2040.0));
+        assert_ne!(at(2026.0), at(2027.0));
     }
 
     #[test]

@@ -62,6 +62,9 @@ pub struct Sheet {
     /// Between two speeds.
     #[serde(default = "hundred")]
     step_mhz: f64,
+    /// What the driver can ask for, fastest first, where that is not each speed.
+    #[serde(default)]
+    asked_mhz: Vec<f64>,
     tdp_w: f64,
     #[serde(default)]
     clocks: ClocksWord,
@@ -179,6 +182,9 @@ impl Sheet {
         check("cores", sheet.cores as f64, 1.0, 512.0)?;
         check("packages", sheet.packages as f64, 1.0, 16.0)?;
         check("threads", sheet.threads as f64, 1.0, 8.0)?;
+        for &mhz in &sheet.asked_mhz {
+            check("asked_mhz", mhz, low, base)?;
+        }
         for &mhz in &sheet.boost_mhz {
             check("boost_mhz", mhz, base, 10_000.0)?;
         }
@@ -219,6 +225,7 @@ impl Sheet {
         let [low, base] = self.mhz;
         let mut all: Vec<f64> = self.boost_mhz.clone();
         all.extend([low, base]);
+        all.extend(&self.asked_mhz);
         let top = all.iter().copied().fold(base, f64::max);
         let steps = ((top - low) / self.step_mhz).floor() as usize;
         all.extend((1..=steps).map(|i| low + i as f64 * self.step_mhz));

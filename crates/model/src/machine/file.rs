@@ -24,6 +24,7 @@
 //! mhz = [2000, 1000]
 //! busy_w = [8.0, 3.0]             # or volts, with capacitance_nf and leak_a: C V^2 f + I V
 //! base_mhz = 1000                 # the highest without boost; else what the boost table leaves to all cores
+//! # asked_mhz = [1000]            # the driver can ask for these alone, and the fastest brings the boost (acpi-cpufreq on AMD's)
 //! # flat_mhz = 1200               # with volts: below this the voltage falls no more
 //! # turbo_volts = 0.08            # with volts: more at each speed above base_mhz
 //! # dynamic_power_coefficient = 310 # with volts: the device tree's, in uW/MHz/V^2; what energy-aware placement goes by
@@ -721,8 +722,22 @@ pub(super) fn core_kind(k: &KindTable) -> Result<CoreKind, String> {
         smt_power: smt("smt_power", &k.smt_power, 1.0, 4.0)?,
         idle,
         base_khz: levels[0].khz,
+        asked_khz: asked_khz(&k.speeds, &levels)?,
         levels,
     })
+}
+
+/// The levels that a driver can ask for.
+fn asked_khz(s: &SpeedsTable, levels: &[SpeedLevel]) -> Result<Vec<u32>, String> {
+    if s.asked_mhz.windows(2).any(|m| m[1] >= m[0]) {
+        return Err("speeds.asked_mhz: expected the fastest first".into());
+    }
+    let khz = |mhz: &f64| {
+        let khz = (mhz * 1e3).round() as u32;
+        let is_level = levels.iter().any(|l| l.khz == khz);
+        is_level.then_some(khz).ok_or_else(|| format!("speeds.asked_mhz {mhz}: not one of the speeds"))
+    };
+    s.asked_mhz.iter().map(khz).collect()
 }
 
 /// Power of a busy core at each of the file's speeds, in watts: as given, or by its voltage.

@@ -408,6 +408,9 @@ pub struct CoreKind {
     pub levels: Vec<SpeedLevel>,
     /// The highest speed without boost, in kHz; need not be a level. The highest level where there is no boost.
     pub base_khz: u32,
+    /// The levels that the driver can ask for, fastest first, where the hardware has more; empty: each. With the fastest of them comes
+    /// what boost there is.
+    pub asked_khz: Vec<u32>,
     /// C-states, shallowest first; never empty.
     pub idle: Vec<CState>,
 }
@@ -451,6 +454,16 @@ impl CoreKind {
     /// The hardware's first C-state: the one that a polling state may come before.
     pub fn halted(&self) -> Option<&CState> {
         self.idle.iter().find(|s| !s.polls())
+    }
+
+    /// Whether the driver can ask for a level. It always can for the highest: with the fastest that it names, where that is another.
+    pub fn can_be_asked(&self, khz: u32) -> bool {
+        self.asked_khz.is_empty() || khz == self.levels[0].khz || self.asked_khz.contains(&khz)
+    }
+
+    /// The level that brings the boost when it is asked for; `None` where each level is asked for by itself.
+    pub fn boosting_khz(&self) -> Option<u32> {
+        self.asked_khz.first().copied().filter(|khz| *khz < self.levels[0].khz)
     }
 }
 

@@ -214,6 +214,9 @@ table! {
         busy_w: Vec<f64>,
         /// The highest speed without boost.
         base_mhz: Option<f64>,
+        /// What the driver can ask for, where the hardware has speeds besides; the fastest brings the boost.
+        #[serde(default)]
+        asked_mhz: Vec<f64>,
         #[serde(default)]
         volts: Vec<f64>,
         #[serde(default)]

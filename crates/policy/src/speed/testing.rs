@@ -14,6 +14,7 @@ pub(crate) fn domain(first: u16, cpus: u16, mhz: &[u32]) -> DomainInfo {
         levels: mhz.iter().map(|&m| Level { khz: Khz(m * 1000), busy_uw: None }).collect(),
         transition_ns: 0,
         base: Khz(mhz[0] * 1000),
+        boost_with: None,
         capacity: 1024,
     }
 }

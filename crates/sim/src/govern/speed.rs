@@ -74,6 +74,8 @@ pub(crate) struct SpeedGovernor {
     domain_samples: Vec<DomainSample>,
     /// Speeds of each domain in kHz, fastest first.
     levels: Vec<Vec<u32>>,
+    /// Of each domain the speed that brings the boost, where one does.
+    boost_with: Vec<Option<u32>>,
     seen: Vec<IdleTotals>,
     news: Vec<News>,
     /// Last request by domain: most decisions change nothing.
@@ -101,6 +103,8 @@ impl SpeedGovernor {
     ) -> SpeedGovernor {
         let khz = |d: &Domain| m.kinds[usize::from(d.kind)].levels.iter().map(|l| l.khz).collect();
         let levels: Vec<Vec<u32>> = m.domains.iter().map(khz).collect();
+        let kind = |d: &Domain| &m.kinds[usize::from(d.kind)];
+        let boost_with = |d: &Domain| kind(d).boosting_khz();
         let limits = |l: &Vec<u32>| DomainSample { khz: Khz(0), min: Khz(l[l.len() - 1]), max: Khz(l[0]) };
         SpeedGovernor {
             cadence: policy.cadence(),
@@ -114,6 +118,7 @@ impl SpeedGovernor {
             samples: vec![CpuSample::default(); m.cpus.len()],
             domain_samples: levels.iter().map(limits).collect(),
             levels,
+            boost_with: m.domains.iter().map(boost_with).collect(),
             seen: vec![IdleTotals::default(); m.cpus.len()],
             news: vec![News::default(); m.cpus.len()],
             last: vec![Khz(0); m.domains.len()],
@@ -371,6 +376,9 @@ impl SpeedGovernor {
             let cap = levels.iter().position(|&l| l <= intent.max.0).unwrap_or(levels.len() - 1);
             level = level.max(cap);
         }
-        Some(level)
+        // What is asked for is the base speed; that the limits leave more says that boost is on.
+        let unlimited = |base: u32| intent.max == Khz(0) || intent.max.0 > base;
+        let boosts = self.boost_with[d].is_some_and(|base| levels[level] >= base && unlimited(base));
+        Some(if boosts { 0 } else { level })
     }
 }

@@ -31,6 +31,9 @@ pub(crate) struct ScoreArgs {
     /// Of policies: fewer draws, and of large tables a part
     #[arg(long)]
     quick: bool,
+    /// Of specpower: predict the results of this year and later by a fit to earlier ones alone
+    #[arg(long, value_name = "YEAR", value_parser = clap::value_parser!(u16).range(1990..=2100))]
+    since: Option<u16>,
     /// Of policies: write the page of predicted next to measured (Markdown)
     #[arg(long, value_name = "FILE")]
     page: Option<OutputPath>,
@@ -75,6 +78,9 @@ fn bytes(file: &Path, name: &str) -> Result<Vec<u8>, Failure> {
 }
 
 pub(crate) fn run(args: &ScoreArgs, json: bool) -> Outcome {
+    if args.since.is_some() && !matches!(args.data_set, DataSet::Specpower) {
+        return Err(Failure::input("machines score: --since is of 'machines score specpower'"));
+    }
     if matches!(args.data_set, DataSet::Policies) {
         return policies::run(&args.files, args.quick, args.page.as_ref(), json);
     }
@@ -90,7 +96,11 @@ pub(crate) fn run(args: &ScoreArgs, json: bool) -> Outcome {
         note!("fitting the library anew without each kind of the table's machines, some seconds");
     }
     let scored = match args.data_set {
-        DataSet::Specpower => specpower::score(&name, &bytes).map(Scored::Specpower),
+        DataSet::Specpower => match args.since {
+            Some(year) => specpower::score_since(&name, &bytes, year),
+            None => specpower::score(&name, &bytes),
+        }
+        .map(Scored::Specpower),
         DataSet::Freqbench => freqbench::score(&name, &bytes).map(Scored::Freqbench),
         // Done above.
         DataSet::Policies => return Ok(0),

@@ -56,11 +56,15 @@ impl Sheet {
     pub(super) fn speeds_text(&self, text: &mut String, speeds: &[f64], nominal: &DrawnFigures) {
         _ = write!(
             text,
-            "[kind.speeds]\nmhz = {}\nbusy_w = {}\nbase_mhz = {}\n\
+            "[kind.speeds]\nmhz = {}\nbusy_w = {}\nbase_mhz = {}\n{}\
              source = \"sheet: the design power's share for common work, voltage by class of machine\"\nconfidence = \"guess\"\n",
             list(speeds),
             list(&nominal.busy_w),
-            self.mhz[1]
+            self.mhz[1],
+            match self.asked_mhz.is_empty() {
+                true => String::new(),
+                false => format!("asked_mhz = {}\n", list(&self.asked_mhz)),
+            }
         );
         for mhz in speeds {
             _ = writeln!(
