@@ -133,9 +133,9 @@ fn text(a: &Answered<'_>, chosen: usize, tied: &[String], nearly: &[Nearly]) -> 
             (text, _) => format!("has {text} for its {}", a.goal.name()),
         };
         text += &format!(
-            " {} {by}, but keeps the time limit in only {:.0} % of the replicas.",
+            " {} {by}, but is over the time limit in {:.0} % of the replicas.",
             near.policy,
-            near.within_share * 100.0
+            (1.0 - near.within_share) * 100.0
         );
     }
     if a.exact {
@@ -238,7 +238,11 @@ pub(crate) fn clock(workload: &Workload) -> String {
         ClockOrigin::Measured => format!("{}, measured while recording", mhz(r.khz)),
         ClockOrigin::Events => "cpu_frequency events".into(),
         ClockOrigin::Described { base_khz, top_khz } => {
-            format!("{} to {} by the processor's description, drawn", mhz(base_khz), mhz(top_khz))
+            format!(
+                "{} to {} by the processor's description, at random in each replica",
+                mhz(base_khz),
+                mhz(top_khz)
+            )
         }
         ClockOrigin::Unknown => "unknown".into(),
     }
@@ -249,9 +253,13 @@ pub(crate) fn memory(workload: &Workload) -> String {
     match workload.recorded.as_ref().map(|r| r.memory) {
         Some(MemoryShare::Stated(share)) => format!("{:.0} % of the run time, as stated", share * 100.0),
         Some(MemoryShare::Counted) => "from performance counters".into(),
-        Some(MemoryShare::Unknown) => "unknown: 0 to 40 % of the run time, drawn".into(),
+        Some(MemoryShare::Unknown) => "unknown: 0 to 40 % of the run time, at random in each replica".into(),
         None => match workload.scripted.and_then(|s| s.memory_ends()) {
-            Some(e) => format!("{:.0} to {:.0} % of the run time, drawn", e.low * 100.0, e.high * 100.0),
+            Some(e) => format!(
+                "{:.0} to {:.0} % of the run time, at random in each replica",
+                e.low * 100.0,
+                e.high * 100.0
+            ),
             None => "as the workload's file says".into(),
         },
     }

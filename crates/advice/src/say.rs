@@ -82,7 +82,7 @@ pub fn small_gaps(c: &Comparison) -> Option<String> {
     let filled: u64 = small().filter_map(count).sum();
     small().next()?;
     Some(format!(
-        "{filled} single events are missing or contradict others, beside {} recorded ones; they are filled in with assumptions, \
+        "{filled} events, beside {} recorded ones, are missing or contradict others; they are filled in with assumptions, \
          the same in all replicas",
         c.workload.events
     ))

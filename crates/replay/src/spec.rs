@@ -158,6 +158,12 @@ pub enum PolicyError {
         /// What is wrong with it.
         problem: String,
     },
+    /// A policy file that is not there.
+    #[error("{path}: no such file; expected a policy file, or the name of a policy ('wattwise policies')")]
+    Missing {
+        /// The file.
+        path: String,
+    },
     /// A policy file that cannot be used.
     #[error(
         "{path}: {problem}; expected speed = {{ policy = \"burst\", busy = 3 }}, and perhaps idle and placement"
@@ -185,7 +191,7 @@ impl PolicyError {
     pub fn problem(&self) -> String {
         let whole = self.to_string();
         match self {
-            PolicyError::File { .. } => whole,
+            PolicyError::File { .. } | PolicyError::Missing { .. } => whole,
             PolicyError::Unknown { given, .. }
             | PolicyError::Several { given }
             | PolicyError::Settings { given, .. }
@@ -374,7 +380,7 @@ impl PolicySpec {
                     ..meant.clone()
                 };
                 let told = format!(
-                    "{} is {} here, the driver's own rule by that name; the lowest speed is {}",
+                    "{} means {} on this machine, what its driver does under that name; the lowest speed is {}",
                     self.text,
                     meant.text,
                     lowest.renamed().text
@@ -493,7 +499,10 @@ impl PolicySpec {
     pub fn read(path: &Path) -> Result<PolicySpec, PolicyError> {
         let name = path.display().to_string();
         let fail = |problem: String| PolicyError::File { path: name.clone(), problem };
-        let text = std::fs::read_to_string(path).map_err(|e| fail(e.to_string()))?;
+        let text = std::fs::read_to_string(path).map_err(|e| match e.kind() {
+            std::io::ErrorKind::NotFound => PolicyError::Missing { path: name.clone() },
+            _ => fail(e.to_string()),
+        })?;
         if text.trim().is_empty() {
             return Err(fail("is empty".into()));
         }

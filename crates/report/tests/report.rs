@@ -129,10 +129,9 @@ fn small_gaps_are_no_alarm() {
         "No sched_waking events: the wakers of 7 wake-ups are guesses; record with -e sched:sched_waking.",
     ];
     let quiet = html(&small);
-    assert!(quiet.contains("212 single events") && !quiet.contains("read before you trust the figures"));
+    assert!(quiet.contains("212 events") && !quiet.contains("read before you trust the figures"));
     let loud = html(&["the recording lost events", small[0]]);
     assert!(
-        loud.contains("2 warnings</a>: read before you trust the figures")
-            && loud.contains("205 single events")
+        loud.contains("2 warnings</a>: read before you trust the figures") && loud.contains("205 events")
     );
 }

@@ -562,7 +562,9 @@ fn unknown(seen: &SeenMachine, scale: WattScale, wall: Option<&Wall>) -> Vec<Str
         );
     }
     if seen.kinds.iter().all(|k| k.range_khz.is_none()) {
-        out.push("Its kernel has no cpufreq: no speed can be chosen, and the model has one.".to_owned());
+        out.push(
+            "Its kernel has no cpufreq: no speed can be chosen, and the model has a single one.".to_owned(),
+        );
     }
     if seen.kinds.iter().all(|k| k.idle.is_empty()) {
         out.push("Its kernel has no cpuidle: the model has one idle state.".to_owned());

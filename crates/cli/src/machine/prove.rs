@@ -77,7 +77,7 @@ pub(crate) struct ProveArgs {
     /// Of the order of turns [default: from the clock, and kept in the file]
     #[arg(long)]
     seed: Option<u64>,
-    /// Everything that happens, as JSON lines [default: prove-TIME-PID.jsonl in the folder of states,
+    /// Everything that happens, as JSON lines [default: prove-TIME-PID.jsonl in wattwise's state folder,
     /// $XDG_STATE_HOME/wattwise or ~/.local/state/wattwise; as root /var/lib/wattwise]
     #[arg(long, short, value_name = "FILE")]
     output: Option<OutputPath>,

@@ -40,7 +40,7 @@ pub(crate) struct TopArgs {
     /// Print one sample as text, and end
     #[arg(long)]
     once: bool,
-    /// Record to this capture from the start; the key r stops and starts [default for r: top-TIME.tar.zst in the folder of states]
+    /// Record to this capture from the start; the key r stops and starts [default for r: top-TIME.tar.zst in wattwise's state folder]
     #[arg(long, value_name = "FILE")]
     record: Option<OutputPath>,
     /// Print one sample as JSON (schema wattwise.top/1), and end

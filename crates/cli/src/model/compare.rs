@@ -39,7 +39,7 @@ mod heading {
 
 const EXAMPLES: &str = "\
 Examples:
-  sudo wattwise compare -- make -j2                which settings are best for this work, here?
+  sudo wattwise compare -- make -j2                which settings are best for this work on this machine?
   wattwise compare build -p schedutil -p 'performance+max=50%..100%:by10%'
   wattwise compare laptop-day --max-slowdown 15%   a mixed day, on the model of a laptop";
 
@@ -48,26 +48,31 @@ Examples:
 pub(crate) struct CompareArgs {
     /// A bundled workload or mix ('wattwise workloads'), a recording (perf.data, trace.dat, ftrace text, a Perfetto trace) or a
     /// workload file.
-    /// Several are treated as one day's mix and give one answer: 'desktop=3 build' gives desktop three times the hours
+    /// Several are one day's mix and give one answer: 'desktop=3 build' gives desktop three times the hours. With several -m each
+    /// workload is compared on each machine by itself, with a summary
     workload: Vec<String>,
     /// The machine to replay on: a model ('wattwise machines') or its file, 'this' for this machine, as calibrated or estimated, a
-    /// capture ('wattwise capture'), a copied tree of /sys and /proc, or emulated:NAME; repeat for several. For bundled
-    /// workloads and workload files the default is alderlake-p-laptop: give '-m this' for this machine. For a recording it is the
-    /// model of the processor named in it, or 'this' if it was recorded here
+    /// capture ('wattwise capture'), a copied tree of /sys and /proc, or emulated:NAME; repeat for several.
+    ///
+    /// The default for bundled workloads and workload files is the model alderlake-p-laptop, not this machine; for a recording it is
+    /// the model of the processor named in it, or 'this' if it was recorded here
     #[arg(long, short, help_heading = heading::INPUT)]
     machine: Vec<String>,
     /// A policy to try, such as schedutil, hwp:epp=power or performance+max=90% ('wattwise policies' lists them); repeat for several
     ///
     /// A name is GOVERNOR[:KEY=VALUE,...][+IDLE][+PLACEMENT][+CORES]: what chooses the clock, the idle governor (teo), where woken
-    /// tasks go, and the core policy (consolidate). To these come limits:
-    /// +max=60% and +min=1.2GHz (clock), +noboost, +cmax=C1E (deepest C-state), +latency=50us (longest C-state exit latency),
-    /// +power=15W (package). +ticks: the policy sees CPU time only in whole ticks of 10 ms, as a program does. 'current' is what the
-    /// machine does now. A range makes a sweep: schedutil:rate_limit=1ms..20ms:n5 (five values), performance+max=50%..100%:by10% (in
-    /// steps of 10 %).
-    /// Also a policy file, or @FILE for the policy that a saved --json result recommends
+    /// tasks go, and the core policy (consolidate).
+    ///
+    /// Limits follow: +max=60% and +min=1.2GHz (clock), +noboost, +cmax=C1E (deepest C-state), +latency=50us (longest C-state exit
+    /// latency), +power=15W (package). +ticks: the policy sees CPU time in whole ticks of 10 ms only, as a daemon that reads
+    /// /proc/stat does.
+    ///
+    /// A range makes a sweep: schedutil:rate_limit=1ms..20ms:n5 (five values), performance+max=50%..100%:by10% (steps of 10 %).
+    ///
+    /// 'current' is what the machine does now. Also a policy file, or @FILE for the policy that a saved --json result recommends
     #[arg(long, short, help_heading = heading::POLICIES)]
     policy: Vec<String>,
-    /// Without --policy: offer the policies of this operating system [default: the machine's own]
+    /// Without --policy: try the policies of this operating system beside those of the machine's own
     #[arg(long = "for", value_enum, value_name = "SYSTEM", conflicts_with = "policy", help_heading = heading::POLICIES)]
     system: Option<SystemWord>,
     #[command(flatten)]
@@ -85,7 +90,7 @@ pub(crate) struct CompareArgs {
     /// Number of replicas (Monte Carlo runs): the comparison is repeated with random values of all that is uncertain
     #[arg(long, default_value_t = REPLICAS, value_parser = clap::value_parser!(u64).range(8..=4096), help_heading = heading::JUDGEMENT)]
     replicas: u64,
-    /// One run with nominal values only: faster, and says nothing about uncertainty
+    /// One run with nominal values: faster, but says nothing about uncertainty and searches no limits (+max=, +power=)
     #[arg(long, conflicts_with = "replicas", help_heading = heading::JUDGEMENT)]
     exact: bool,
     /// Power source to assume, for policies that depend on it
@@ -94,7 +99,8 @@ pub(crate) struct CompareArgs {
     /// Use no C-state with a longer exit latency than this: 100us, 1ms; a bare number is microseconds
     #[arg(long, value_name = "LATENCY", value_parser = crate::args::latency_ns, help_heading = heading::POLICIES)]
     latency_limit: Option<u64>,
-    /// Share of recorded run time that does not scale with the clock (memory-bound), such as 20%
+    /// Share of recorded run time that does not scale with the clock (memory-bound), such as 20% [default: at random, 0 to
+    /// 40 %, in each replica]
     #[arg(long, value_parser = wattwise_figure::share, help_heading = heading::INPUT)]
     memory_bound: Option<f64>,
     #[command(flatten)]
@@ -116,11 +122,11 @@ pub(crate) struct CompareArgs {
 
 #[derive(Clone, Copy, ValueEnum)]
 pub(crate) enum GoalWord {
-    /// Energy over the same span for all policies, with the idle time after the work
+    /// Energy over the window: the same time for all policies, with the idle time after the work
     Energy,
     /// Energy until the work is done, as if the machine were switched off then
     OwnEnergy,
-    /// Energy times time
+    /// Energy-delay product: energy times time
     Edp,
     /// Time
     Time,

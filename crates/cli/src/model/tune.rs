@@ -62,7 +62,7 @@ pub(crate) struct TuneArgs {
     space: Option<String>,
     /// The most that the search may take: a time, a number of trials, or both; and the most that a replay may take,
     /// as in 'compare' (2min,trials=500,events=1e10) [default: trials=400]
-    #[arg(long, value_name = "TIME|TRIALS,...", default_value = "")]
+    #[arg(long, value_name = "TIME|TRIALS,...", default_value = "", hide_default_value = true)]
     budget: TuneBudget,
     /// A recording for the test, which the search does not see; repeat for several [default: half of WORKLOAD]
     #[arg(long, value_name = "WORKLOAD")]
@@ -88,7 +88,7 @@ pub(crate) struct TuneArgs {
     /// The policy file; with --resume that of the plan, unless another is named
     #[arg(long, short, value_name = "FILE", default_value = USUAL_OUTPUT)]
     output: OutputPath,
-    /// Every trial, as JSON lines [default: tune-TIME-PID.jsonl in the folder of states, $XDG_STATE_HOME/wattwise or
+    /// Every trial, as JSON lines [default: tune-TIME-PID.jsonl in wattwise's state folder, $XDG_STATE_HOME/wattwise or
     /// ~/.local/state/wattwise; as root /var/lib/wattwise]
     #[arg(long, value_name = "FILE", conflicts_with = "resume")]
     log: Option<OutputPath>,

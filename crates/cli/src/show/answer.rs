@@ -2,7 +2,7 @@
 
 use crate::show::names::clauses;
 use crate::show::notes;
-use crate::show::screen::{TextStyle, bold};
+use crate::show::screen::{self, TextStyle, bold};
 use crate::show::table::{self, PolicyOrder, joules, seconds, wrapped, wrapped_after};
 use std::fmt::Write;
 use wattwise_advice::answer::change;
@@ -184,15 +184,18 @@ fn time(c: &Comparison, own: &PolicyResult, reference: &PolicyResult) -> Vec<Ite
             true => say::responses(c, &own.other_responses),
             false => Vec::new(),
         };
-        let others = items("others", slower, Some("programs beside the work wait longer"));
+        let says = (!slower.is_empty()).then(|| "programs beside the work wait longer:".to_owned());
+        let others = items("others", says.into_iter().chain(slower).collect(), None);
         let own = Item("time", format!("{words}: {} -> {}", seconds(base), seconds(base * ratio.median)));
         return std::iter::once(own).chain(others).collect();
     }
     let waits = own.responses.as_ref().map_or_else(Vec::new, |r| match &r.why_not {
         Some(why) => items("waits", vec![why.clone()], None),
-        None => {
-            items("waits", say::responses(c, r), Some(&format!("within the {}time limit", limit_words(c))))
-        }
+        None => items(
+            "waits",
+            say::responses(c, r),
+            Some(&format!("no response surely over the {}limit", limit_words(c))),
+        ),
     });
     let missed = own
         .missed_by_task
@@ -280,7 +283,7 @@ pub(crate) fn applied(
     if kept {
         return None;
     }
-    let whose = if inputs.own_machine { "To apply it" } else { "On such a machine" };
+    let whose = if inputs.own_machine { "To apply it" } else { "To apply it on such a machine" };
     match (command, why_not) {
         (Some(command), _) if command.contains("wattwise set") => {
             let root = inputs.root.as_ref().map(|root| format!(" --root {}", shell::word(root)));
@@ -339,6 +342,10 @@ fn foot(c: &Comparison, rows: &[&PolicyResult], hidden: usize, shown: ShownParts
         for warning in say::serious(c) {
             _ = writeln!(out, "{}", wrapped(&format!("warning: {warning}"), "  "));
         }
+    }
+    // What else there is to see is no result.
+    if !screen::notes() {
+        return out;
     }
     let rows = (hidden > 0).then(|| format!("{hidden} more rows: --all"));
     let count = c.inputs.warnings.len();

@@ -3,7 +3,7 @@
 use crate::show::answer::{Item, applied, line_of, ratio_words};
 use crate::show::names::{clauses, fitted, name_cell, shortened};
 use crate::show::screen::{TextStyle, bold};
-use crate::show::table::{cell, drawn, ratio_text, wrapped};
+use crate::show::table::{self, cell, drawn, ratio_text, wrapped};
 use comfy_table::{Attribute, CellAlignment, Color, ContentArrangement, Table, presets};
 use std::fmt::Write;
 use wattwise_advice::mix::{Mix, MixPolicy};
@@ -53,7 +53,7 @@ fn best_rows(mix: &Mix, all: bool) -> Vec<&MixPolicy> {
 fn foot(mix: &Mix, one: &Comparison, rows: &[&MixPolicy], all: bool) -> String {
     let mut legend = vec!["* recommended".to_owned()];
     if rows.iter().any(|p| mark(mix, p) == "=") {
-        legend.push("= less than 1 % apart in some replicas".into());
+        legend.push(table::TIED.into());
     }
     if rows.iter().any(|p| mark(mix, p) == "x") {
         let limit = one.max_slowdown.map_or_else(String::new, |l| format!(" ({} %)", trim(l * 100.0, 1)));
@@ -216,7 +216,7 @@ mod tests {
         assert!(text.contains("mean power") && text.contains("worst in"), "{text}");
         let folded = text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(folded.contains(
-            "* recommended; = less than 1 % apart in some replicas; x over the time limit (10 %) in some work 6 others were too slow"
+            "* recommended; = no clear difference; x over the time limit (10 %) in some work 6 others were too slow"
         ), "{text}");
     }
 

@@ -17,25 +17,28 @@ pub(crate) fn notes(c: &Comparison) -> Vec<String> {
         c.reference
     ));
     let time = match c.judged.kind {
-        TimeKind::Makespan => "from the release of the work to its end",
+        TimeKind::Makespan => "from the start of the work to its end",
         TimeKind::Response => "response times of the kind that waits most, judged by all kinds",
         TimeKind::Deadlines => "the share of deadlines missed",
     };
     notes.push(format!("time: {time}, since {}", c.judged.why));
     notes.push(format!("energy: modelled, {}", say::energy_over(c)));
     if c.replicas > 0 {
-        notes.push(format!("ranges: 90 % of {} replicas with other phases, seeds and figures", c.replicas));
+        notes.push(format!(
+            "ranges: 90 % of {} replicas, each with random phases, seeds and figures",
+            c.replicas
+        ));
     }
     let (directions, error) = ON_HARDWARE;
     notes.push(format!(
-        "on hardware: against published measurements the direction of a change is predicted right in {directions:.1} % of the comparisons, \
-         and half of the ratios are within {error:.0} % (means over tables; for most programs the power at one setting was given to the \
-         model). All of them, and the misses: wattwise machines score policies"
+        "on hardware: in published measurements {directions:.1} % of the changes go the way that the model predicts, and half of the \
+         predicted changes are off by less than {error:.0} % (means over the data sets; for most programs the model was scaled to one \
+         measured setting first). All of them, and the misses: wattwise machines score policies"
     ));
     if c.results.iter().any(|r| r.raced_out_after.is_some()) {
         notes.push(
             "policies that could not be the best were dropped after 4 or 16 replicas; the recommended policy's figures \
-             are from replicas that did not choose it"
+             are from separate replicas, so that choosing it does not flatter them"
                 .into(),
         );
     }
@@ -53,7 +56,12 @@ pub(crate) fn notes(c: &Comparison) -> Vec<String> {
         && !d.figures.is_empty()
     {
         let figures: Vec<String> = d.figures.iter().map(deciding).collect();
-        notes.push(format!("between {} and {} decide: {}", d.between[0], d.between[1], figures.join("; ")));
+        notes.push(format!(
+            "what decides between {} and {}: {}",
+            d.between[0],
+            d.between[1],
+            figures.join("; ")
+        ));
     }
     // Of a recording the share that `trace` tells, too.
     notes.push(match c.workload.others_share {

@@ -29,7 +29,7 @@ pub(crate) fn answer(set: &ComparisonSet) -> String {
 fn over_all(s: &Summary) -> String {
     let of = s.answers.len();
     let Some(best) = &s.best else {
-        return format!("No policy is within the limit of time in all {of} comparisons.");
+        return format!("No policy is within the time limit in all {of} comparisons.");
     };
     let changes: Vec<String> = s
         .answers
@@ -39,8 +39,8 @@ fn over_all(s: &Summary) -> String {
         .collect();
     if s.best_ratio.is_some_and(|r| r > 1.0) {
         return format!(
-            "Best over all {of} comparisons: keep each one's reference. No one policy is better in the mean; of those \
-             within the limit of time in all, {best} comes closest."
+            "Best over all {of} comparisons: keep each one's reference. No single policy is better in the mean; of those \
+             within the time limit in all, {best} comes closest."
         );
     }
     let policy = s.policies.iter().find(|p| p.policy == *best);
@@ -57,13 +57,17 @@ fn over_all(s: &Summary) -> String {
 pub(crate) fn rows(s: &Summary, most: usize) -> Vec<Vec<String>> {
     let mut all: Vec<&PolicySummary> = s.policies.iter().collect();
     let energy = |p: &PolicySummary| p.energy_ratio.unwrap_or(f64::INFINITY);
-    let leads = |p: &PolicySummary| s.best.as_ref() == Some(&p.policy);
+    let is_better = s.best_ratio.is_none_or(|r| r <= 1.0);
+    let leads = |p: &PolicySummary| is_better && s.best.as_ref() == Some(&p.policy);
     all.sort_by(|a, b| leads(b).cmp(&leads(a)).then(energy(a).total_cmp(&energy(b))));
     let row = |p: &&PolicySummary| {
-        let worst = p.worst.as_ref().map_or_else(String::new, |w| {
-            let place = format!("{} on {}", w.workload, w.machine);
-            format!("{} ({})", change(Some(w.energy_ratio)), shortened(&place, most))
-        });
+        let worst = p.worst.as_ref().map_or_else(
+            || "-".to_owned(),
+            |w| {
+                let place = format!("{} on {}", w.workload, w.machine);
+                format!("{} ({})", change(Some(w.energy_ratio)), shortened(&place, most))
+            },
+        );
         vec![
             if leads(p) { "*" } else { "" }.to_owned(),
             p.policy.clone(),

@@ -229,6 +229,9 @@ fn remark(c: &Comparison, r: &PolicyResult) -> String {
 const OVER: &str = "over limit";
 const REPLICAS: &str = "replicas";
 
+/// What the mark of a tie means.
+pub(crate) const TIED: &str = "= no clear difference";
+
 /// What the marks and words of these rows mean.
 pub(crate) fn legend(c: &Comparison, shown: &[&PolicyResult]) -> Vec<String> {
     let some = |of: &dyn Fn(&PolicyResult) -> bool| shown.iter().any(|r| of(r));
@@ -237,7 +240,7 @@ pub(crate) fn legend(c: &Comparison, shown: &[&PolicyResult]) -> Vec<String> {
         words.push("* recommended".to_owned());
     }
     if some(&|r| mark(c, r) == "=") {
-        words.push("= less than 1 % apart in some replicas".to_owned());
+        words.push(TIED.to_owned());
     }
     if some(&|r| !r.admissible) {
         let limit =

@@ -832,7 +832,7 @@ impl<'o> Lifter<'o> {
             t.gaps,
             "switches contradict what their CPU was doing; the time before each is counted for no task.",
         );
-        say(t.unexplained, "sleeps ended without a recorded wake-up; they are taken as timers.");
+        say(t.unexplained, "sleeps ended without a recorded wake-up; a timer is assumed.");
         if self.wakings == 0 && t.guessed > 0 {
             warnings.push(format!(
                 "No sched_waking events: the wakers of {} wake-ups are guesses; record with -e sched:sched_waking.",
