@@ -284,13 +284,13 @@ fn answer(m: &JudgedWork<'_>, options: &CompareOptions<'_>) -> MixAnswer {
 
 fn text(m: &JudgedWork<'_>, policies: &[PolicySpec], against: AgainstReference, tied: &[String]) -> String {
     // What others may equal is not called the best.
-    let (best, of) = if tied.is_empty() { ("Best", "best of") } else { ("Recommended", "of") };
-    let of = m.tried.map_or_else(String::new, |n| format!(", {of} {n} tried"));
-    let best = format!("{best} over the mix of {} workloads", m.ran.len());
+    let best = if tied.is_empty() { "Best" } else { "Recommended" };
+    let of = m.tried.map_or_else(String::new, |n| format!(" of {n} tried"));
+    let best = format!("{best}{of} over the mix of {} workloads", m.ran.len());
     let own = &m.rows[m.chosen];
     let equal = crate::answer::no_clear_difference(tied);
     if m.chosen == m.ran[0].runs.reference {
-        return format!("{best}: keep {}, the reference{of}{equal}.", own.policy);
+        return format!("{best}: keep {}, the reference{equal}.", own.policy);
     }
     let reference = &policies[m.ran[0].runs.reference].text;
     let saves = match crate::answer::change(against.ratio) {
@@ -304,5 +304,5 @@ fn text(m: &JudgedWork<'_>, policies: &[PolicySpec], against: AgainstReference, 
         (text, 1) => format!("in {worst} it uses {text} more"),
         (text, _) => format!("its worst is {worst}: {text}"),
     };
-    format!("{best}: {}{of}. {saves}{equal}. It keeps the time limit in each workload; {least}.", own.policy)
+    format!("{best}: {}. {saves}{equal}. It keeps the time limit in each workload; {least}.", own.policy)
 }

@@ -106,7 +106,7 @@ fn works(mix: &Mix, comparisons: &[Comparison]) -> Section {
             .map(str::to_owned)
             .collect(),
         rows: comparisons.iter().zip(&mix.weights).map(row).collect(),
-        note: format!("Against {}.", one_reference(comparisons)),
+        note: if kept { String::new() } else { format!("Against {}.", one_reference(comparisons)) },
     })
 }
 

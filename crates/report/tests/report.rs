@@ -45,7 +45,7 @@ fn the_tables_need_no_script() {
         assert!(html.contains(&format!("data-v=\"{}\"", r.policy)), "{}", r.policy);
         assert!(html.contains(&format!("data-v=\"{}\"", r.energy_j)), "{}", r.policy);
     }
-    assert!(html.contains("modelled") && html.contains(&comparison.answer.text));
+    assert!(html.contains("modelled") && html.contains(&comparison.answer.text.replace(" %", "\u{a0}%")));
 }
 
 /// The headline names the reason of the choice, and only where the page's own figures bear it out.

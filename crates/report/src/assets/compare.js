@@ -76,13 +76,13 @@
   const percentOf = (i) => ({ median: (i.median - 1) * 100, low: (i.low - 1) * 100, high: (i.high - 1) * 100 });
   const just = (x) => ({ median: x, low: x, high: x });
   const timeAxis = {
-    makespan: { name: "time for the work", unit: "s", of: (u) => u.time, ratio: (u) => u.time_ratio },
-    response: { name: "waiting for responses", unit: "s", of: (u) => u.time, ratio: (u) => u.time_ratio },
+    makespan: { name: "time for the work", short: "time", unit: "s", of: (u) => u.time, ratio: (u) => u.time_ratio },
+    response: { name: "waiting for responses", short: "waiting", unit: "s", of: (u) => u.time, ratio: (u) => u.time_ratio },
     deadlines: { name: "deadlines missed, %", unit: "", of: (u) => ({ median: u.time.median * 100, low: u.time.low * 100, high: u.time.high * 100 }) },
   }[judged.kind];
   const charges = {
     ratio: {
-      x: timeAxis.ratio ? { name: `${timeAxis.name} against the reference, %`, unit: "", sign: true } : timeAxis,
+      x: timeAxis.ratio ? { name: `${timeAxis.name} against the reference, %`, short: `${timeAxis.short} against the reference, %`, unit: "", sign: true } : timeAxis,
       y: { name: "energy against the reference, %", unit: "", sign: true },
       t: (r) => (timeAxis.ratio ? percentOf(timeAxis.ratio(r.uncertain)) : timeAxis.of(r.uncertain)),
       j: (r) => percentOf(goal === "own-energy" ? r.uncertain.own_energy_ratio : r.uncertain.energy_ratio), intervals: replicas > 0,
@@ -99,7 +99,8 @@
   // Far from all that may be chosen, a policy would press them into one dot: it is named below instead.
   const REACH = 3;
   const inSight = (all) => {
-    const near = all.filter((p) => p.r.admissible);
+    const mayBe = (p) => p.r.admissible && !notJudged.has(p.r.policy);
+    const near = all.filter(mayBe);
     if (near.length < 2) return () => true;
     const bounds = ["t", "j"].map((key) => {
       const values = near.map((p) => p[key]);
@@ -108,7 +109,7 @@
       return [low - room, high + room];
     });
     const within = (v, [low, high]) => v >= low && v <= high;
-    return (p) => p.r.admissible || (within(p.t, bounds[0]) && within(p.j, bounds[1]));
+    return (p) => mayBe(p) || (within(p.t, bounds[0]) && within(p.j, bounds[1]));
   };
 
   // Where everything goes: the points, the axes' ends, and from values to pixels.
@@ -169,7 +170,8 @@
 
   const grid = (root, f) => {
     const { charge, left, right, top, bottom, x, y } = f;
-    const xs = axis(f.t0, f.t1, f.width / 80, charge.x), ys = axis(f.j0, f.j1, f.height / 60, charge.y);
+    const across = f.width < 500 && charge.x.short ? { ...charge.x, name: charge.x.short } : charge.x;
+    const xs = axis(f.t0, f.t1, f.width / 80, across), ys = axis(f.j0, f.j1, f.height / 60, charge.y);
     if (f.slow) {
       root.append(svg("rect", { class: "too-slow", x: f.slow.from, y: top, width: right - f.slow.from, height: bottom - top }));
       if (f.slow.box) root.append(svg("text", { x: f.slow.box.x0 + 4, y: f.slow.box.y1 - 5 }, f.slow.text));

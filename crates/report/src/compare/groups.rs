@@ -132,7 +132,7 @@ pub(crate) fn change(ratio: Interval, with_interval: bool) -> String {
     if low == high { format!("{low}\u{a0}%") } else { format!("{low} to {high}\u{a0}%") }
 }
 
-/// An answer's words with the minus signs of the tables.
+/// Words as the tables have them: minus signs, and no number parted from its per cent.
 pub(crate) fn typeset(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -141,7 +141,7 @@ pub(crate) fn typeset(text: &str) -> String {
         let minus = if after.starts_with(|c: char| c.is_ascii_digit()) { " −" } else { " -" };
         (out, rest) = (out + before + minus, after);
     }
-    out + rest
+    (out + rest).replace(" %", "\u{a0}%")
 }
 
 /// A ratio as a change in per cent, with its sign and no unit.
@@ -160,7 +160,10 @@ mod tests {
 
     #[test]
     fn only_signs_become_minus_signs() {
-        assert_eq!(typeset("x: -16 to +3.2 % - of c-6, --all -1"), "x: −16 to +3.2 % - of c-6, --all −1");
+        assert_eq!(
+            typeset("x: -16 to +3.2 % - of c-6, --all -1"),
+            "x: −16 to +3.2\u{a0}% - of c-6, --all −1"
+        );
     }
 
     #[test]

@@ -72,8 +72,20 @@ pub(super) fn limit(c: &Comparison) -> String {
         (TimeKind::Deadlines, _) => "No more deadlines missed than under the reference policy.".to_owned(),
         (_, None) => "None: a policy may be as slow as it is.".to_owned(),
         (_, Some(limit)) => {
-            let sure = if with_intervals(c) { ", in at least 95\u{a0}% of the replicas" } else { "" };
-            let least = format!("At most {} slower than the reference policy{sure}.", whole_percent(limit));
+            let sure = match (with_intervals(c), c.judged.kind) {
+                (false, _) => "",
+                (true, TimeKind::Response) => ", over all replicas together",
+                (true, _) => ", in at least 95\u{a0}% of the replicas",
+            };
+            let limit = whole_percent(limit);
+            let least = match c.judged.kind {
+                TimeKind::Response => {
+                    format!(
+                        "No kind of response more than {limit} slower than under the reference policy{sure}."
+                    )
+                }
+                _ => format!("At most {limit} slower than the reference policy{sure}."),
+            };
             let standard = |name: &String| {
                 let policy = with_preference(name, &c.reference);
                 match &c.default_standard {

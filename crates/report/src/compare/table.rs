@@ -17,20 +17,20 @@ pub(super) struct ColumnHead {
     pub(super) help: &'static str,
     /// What stands before the figure where there is no room for columns.
     pub(super) beside: String,
-    /// A change against the reference.
-    pub(super) relative: bool,
+    /// Of a change against the reference: of what; empty for what is no change.
+    pub(super) of: &'static str,
 }
 
 impl ColumnHead {
     fn new(name: &'static str, unit: &'static str, help: &'static str) -> ColumnHead {
         let beside = if unit.is_empty() { name.to_owned() } else { format!("{name}, {unit}") };
-        ColumnHead { name, unit, help, beside, relative: false }
+        ColumnHead { name, unit, help, beside, of: "" }
     }
 
     /// A change of what is called so.
-    fn change(of: &str, help: &'static str) -> ColumnHead {
+    fn change(of: &'static str, help: &'static str) -> ColumnHead {
         let new = ColumnHead::new("against reference", "", help);
-        ColumnHead { beside: format!("{of} against reference"), relative: true, ..new }
+        ColumnHead { beside: format!("{of} against reference"), of, ..new }
     }
 }
 
