@@ -1,4 +1,5 @@
 //! What a report's text promises, whatever a browser makes of it.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "support/mod.rs"]
 mod support;
@@ -162,6 +163,15 @@ fn what_was_not_judged_stands_by_itself() {
     let (title, cells) = row(&html, &policy);
     assert_eq!(title, "Dropped early: cannot be the best; the time limit was not judged");
     assert!(cells.contains("not judged"), "{cells}");
+    // What was found too slow by then stays so.
+    comparison.results[at].admissible = false;
+    let html = compare_html(&comparison, &details, support::COMMAND);
+    let (title, cells) = row(&html, &policy);
+    assert!(
+        title.starts_with("Some response is slower") && !cells.contains("not judged"),
+        "{title}: {cells}"
+    );
+    comparison.results[at].admissible = true;
     // Nobody notices its responses: then there is nothing to judge.
     comparison.results[at].responses = Some(Responses::default());
     let html = compare_html(&comparison, &details, support::COMMAND);

@@ -196,6 +196,9 @@ fn absent_figures_are_said() {
         for word in ["NaN", "Infinity", "null", "undefined"] {
             assert!(!text.as_str().unwrap().contains(word), "{name} shows {word}");
         }
+        let axes = page.eval("document.querySelector('#scatter svg').textContent");
+        let waiting = axes.as_str().unwrap().contains("waiting for responses against the reference, %");
+        assert_eq!(waiting, name == "interactive", "{name}: {axes}");
         let lines = page.number("document.querySelectorAll('.whisker i').length");
         assert_eq!(lines > 0.0, name == "interactive", "{name}");
     }

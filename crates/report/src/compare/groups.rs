@@ -70,7 +70,7 @@ pub(crate) fn time_not_judged(c: &Comparison, r: &PolicyResult) -> bool {
     let noticed =
         r.responses.as_ref().is_some_and(|r| !r.judged && r.waiting_s + r.reference_waiting_s > 0.0);
     let late = c.judged.kind == TimeKind::Makespan && r.within_share < WITHIN;
-    r.raced_out_after.is_some() && (noticed || late)
+    r.admissible && r.raced_out_after.is_some() && (noticed || late)
 }
 
 /// Share of the replicas in which the limit of time must be kept.
