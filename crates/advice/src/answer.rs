@@ -145,7 +145,7 @@ fn text(a: &Answered<'_>, chosen: usize, tied: &[String], nearly: &[Nearly]) -> 
 }
 
 /// "; no clear difference from ondemand, hwp and 2 others".
-fn no_clear_difference(tied: &[String]) -> String {
+pub(crate) fn no_clear_difference(tied: &[String]) -> String {
     match tied {
         [] => String::new(),
         [last] => format!("; no clear difference from {last}"),
@@ -214,7 +214,10 @@ pub fn change(ratio: Interval) -> (String, i8) {
         () if low >= 0.05 => (range(low, high), 1),
         () if high <= -0.05 => (range(-high, -low), -1),
         () if low.abs().max(high.abs()) < 0.05 => ("the same".into(), 0),
-        () => (format!("{} to {} %", signed(low, 1), signed(high, 1)), 0),
+        () => {
+            let signed = |x: f64| signed(x, if x.abs() >= 9.95 { 0 } else { 1 });
+            (format!("{} to {} %", signed(low), signed(high)), 0)
+        }
     }
 }
 
@@ -275,6 +278,7 @@ mod tests {
         assert_eq!(of(0.86, 0.91), ("9.0 to 14 %".into(), -1));
         assert_eq!(of(1.005, 1.011), ("0.5 to 1.1 %".into(), 1));
         assert_eq!(of(0.99, 1.02), ("-1.0 to +2.0 %".into(), 0));
+        assert_eq!(of(0.842, 1.032), ("-16 to +3.2 %".into(), 0));
         assert_eq!(of(0.9997, 1.02), ("+0.0 to +2.0 %".into(), 0));
         assert_eq!(of(1.0, 1.0001), ("the same".into(), 0));
         assert_eq!(of(1.25, 1.25), ("25 %".into(), 1));

@@ -13,6 +13,7 @@ use crate::runs::{PolicyRun, Replayed, Runs};
 use crate::ties::{self, Candidate, Standing};
 use crate::time::Judged;
 use wattwise_model::machine::Drawn;
+use wattwise_replay::defaults;
 use wattwise_replay::spec::PolicySpec;
 
 /// How often those that the race left are looked at again, and how many each time.
@@ -241,6 +242,8 @@ pub(crate) fn conclude(
         figures,
     });
     let reference = &found.nominal.ran[runs.reference];
+    let standards: Vec<String> =
+        runs.standards.iter().map(|&standard| runs.policies[standard].text.clone()).collect();
     let release_ns = found.nominal.replica.circumstances().workload.release_ns;
     let comparison = Comparison {
         schema: SCHEMA.into(),
@@ -253,7 +256,10 @@ pub(crate) fn conclude(
         replicas_asked: stopped.then_some(options.replicas),
         goal: runs.rule.goal,
         max_slowdown: runs.rule.max_slowdown.is_finite().then_some(runs.rule.max_slowdown),
-        standards: runs.standards.iter().map(|&standard| runs.policies[standard].text.clone()).collect(),
+        default_standard: defaults::untouched(runs.job.machine)
+            .map(|untouched| untouched.text)
+            .filter(|untouched| standards.contains(untouched)),
+        standards,
         window_s: reference.window_ns.saturating_sub(release_ns) as f64 * 1e-9,
         deciding,
         results,

@@ -274,7 +274,7 @@ fn answer(m: &JudgedWork<'_>, options: &CompareOptions<'_>) -> MixAnswer {
         recommended: policies[m.chosen].text.clone(),
         tried: m.tried.map(|n| n as u64),
         against_reference: (!kept).then_some(against),
-        text: text(m, policies, kept, against),
+        text: text(m, policies, against, &tied),
         tied,
         apply,
         lifts,
@@ -282,12 +282,15 @@ fn answer(m: &JudgedWork<'_>, options: &CompareOptions<'_>) -> MixAnswer {
     }
 }
 
-fn text(m: &JudgedWork<'_>, policies: &[PolicySpec], kept: bool, against: AgainstReference) -> String {
-    let of = m.tried.map_or_else(String::new, |n| format!(", best of {n} tried"));
-    let works = m.ran.len();
+fn text(m: &JudgedWork<'_>, policies: &[PolicySpec], against: AgainstReference, tied: &[String]) -> String {
+    // What others may equal is not called the best.
+    let best = if tied.is_empty() { "Best" } else { "Recommended" };
+    let of = m.tried.map_or_else(String::new, |n| format!(" of {n} tried"));
+    let best = format!("{best}{of} over the mix of {} workloads", m.ran.len());
     let own = &m.rows[m.chosen];
-    if kept {
-        return format!("Best over the mix of {works} works: keep {}, the reference{of}.", own.policy);
+    let equal = crate::answer::no_clear_difference(tied);
+    if m.chosen == m.ran[0].runs.reference {
+        return format!("{best}: keep {}, the reference{equal}.", own.policy);
     }
     let reference = &policies[m.ran[0].runs.reference].text;
     let saves = match crate::answer::change(against.ratio) {
@@ -301,8 +304,5 @@ fn text(m: &JudgedWork<'_>, policies: &[PolicySpec], kept: bool, against: Agains
         (text, 1) => format!("in {worst} it uses {text} more"),
         (text, _) => format!("its worst is {worst}: {text}"),
     };
-    format!(
-        "Best over the mix of {works} works: {}{of}. {saves}. It keeps the time limit in each work; {least}.",
-        own.policy
-    )
+    format!("{best}: {}. {saves}{equal}. It keeps the time limit in each workload; {least}.", own.policy)
 }

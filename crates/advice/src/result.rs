@@ -40,6 +40,10 @@ pub struct Comparison {
     /// against one of these is not chosen. Left out where it counts from the reference alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub standards: Vec<String>,
+    /// Which of the standards is what the system does unless told otherwise; the others were in force before wattwise changed
+    /// something. Left out where it is none of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default_standard: Option<String>,
     /// Length of the window over which energy is charged, from the release of the foreground, in the nominal run.
     pub window_s: f64,
     /// One entry a policy, in the order asked.

@@ -203,8 +203,12 @@ fn a_capture_of_hostile_names_acts_nowhere() {
 
 /// The command that a comparison offers.
 fn applied(text: &str) -> Option<&str> {
-    let heads =
-        ["To apply it: ", "On such a machine: ", "To apply it, as root: ", "On such a machine, as root: "];
+    let heads = [
+        "To apply it: ",
+        "To apply it on such a machine: ",
+        "To apply it, as root: ",
+        "To apply it on such a machine, as root: ",
+    ];
     text.lines().find_map(|l| heads.iter().find_map(|head| l.strip_prefix(head)))
 }
 

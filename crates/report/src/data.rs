@@ -12,8 +12,10 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 use wattwise_sim::outcome::{Lane, Timeline};
 
+use crate::compare::groups::time_not_judged;
 use wattwise_advice::compare::PolicyDetail;
-use wattwise_advice::result::Comparison;
+use wattwise_advice::result::{Comparison, PolicyResult};
+use wattwise_advice::say;
 
 /// Bytes that all lanes of a report may take before base64; beyond it bins merge.
 /// 4 CPUs under 12 policies keep all 4096 bins.
@@ -29,6 +31,10 @@ const NEVER_IDLE: u8 = 255;
 #[derive(Serialize)]
 struct Data<'a> {
     comparison: &'a Comparison,
+    /// Policies whose energy is over a longer time than the reference policy's.
+    longer: Vec<&'a str>,
+    /// Policies that were left after too few replicas to judge their time.
+    not_judged: Vec<&'a str>,
     /// Byte 255 of a speed lane, in kHz.
     khz_max: u32,
     /// Byte 254 of a depth lane: the index of the deepest state seen.
@@ -95,7 +101,12 @@ pub(super) fn json(comparison: &Comparison, details: &[PolicyDetail]) -> String 
             }
         })
         .collect();
-    let data = Data { comparison, khz_max, depth_max, details, pool: pool.arrays };
+    let named = |of: &dyn Fn(&PolicyResult) -> bool| {
+        comparison.results.iter().filter(|r| of(r)).map(|r| r.policy.as_str()).collect()
+    };
+    let longer = named(&|r| say::energy_ratio(comparison, r).is_none());
+    let not_judged = named(&|r| time_not_judged(comparison, r));
+    let data = Data { comparison, longer, not_judged, khz_max, depth_max, details, pool: pool.arrays };
     wattwise_page::script_json(&data).expect("strings, numbers and lists serialise")
 }
 

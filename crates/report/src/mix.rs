@@ -1,26 +1,40 @@
-//! Several works as one day: the verdict, the policies over the mix, what the recommended one does in each work.
+//! Several workloads as one day: the verdict, the policies over the mix, what the recommended one does in each.
 
-use crate::compare::groups::change;
+use crate::compare::groups::{change, typeset};
 use wattwise_advice::mix::{Mix, MixPolicy};
 use wattwise_advice::result::Comparison;
 use wattwise_page::number::NONE;
 use wattwise_page::{Section, Table, Whisker, Whiskers};
 
-/// What stands above the works' own sections.
+/// What stands above the workloads' own sections.
 pub fn mix_sections(mix: &Mix, comparisons: &[Comparison]) -> Vec<Section> {
     let Some(one) = comparisons.first() else { return Vec::new() };
     let kept = mix.answer.recommended == one.reference;
-    let mut body = format!("On {}: {}.\n\n{}", one.machine, one.inputs.machine_summary, mix.answer.text);
+    let mut body =
+        format!("On {}: {}.\n\n{}", one.machine, one.inputs.machine_summary, typeset(&mix.answer.text));
     if let (false, Some(command)) = (kept, &mix.answer.apply) {
-        let whose = if one.inputs.own_machine { "To apply it" } else { "On such a machine" };
+        let whose = if one.inputs.own_machine { "To apply it" } else { "To apply it on such a machine" };
         body += &format!("\n\n{whose}, as root: {command}; to undo it: sudo wattwise restore");
     }
     vec![
-        Section::Text { title: mix.answer.recommended.clone(), body },
+        Section::Text { title: title(mix, kept), body },
         intervals(mix, one),
         policies(mix, one),
         works(mix, comparisons),
     ]
+}
+
+/// What others may equal is not called the best.
+fn title(mix: &Mix, kept: bool) -> String {
+    let best = if mix.answer.tied.is_empty() { "Best" } else { "Recommended" };
+    let policy = &mix.answer.recommended;
+    if kept { format!("{best}: keep {policy}, the reference") } else { format!("{best}: {policy}") }
+}
+
+/// The policies, the recommended one first.
+fn rows(mix: &Mix) -> impl Iterator<Item = &MixPolicy> {
+    let is_best = |p: &&MixPolicy| p.policy == mix.answer.recommended;
+    mix.policies.iter().filter(is_best).chain(mix.policies.iter().filter(move |p| !is_best(p)))
 }
 
 fn intervals(mix: &Mix, one: &Comparison) -> Section {
@@ -35,9 +49,9 @@ fn intervals(mix: &Mix, one: &Comparison) -> Section {
         title: format!("Mean power against {}", one.reference),
         unit: "%".to_owned(),
         zero: Some(0.0),
-        rows: mix.policies.iter().filter(|p| p.over_limit_in.is_empty()).map(whisker).collect(),
+        rows: rows(mix).filter(|p| p.over_limit_in.is_empty()).map(whisker).collect(),
         note: format!(
-            "Policies within the limit in every work; median and 90 % of {} replicas.",
+            "Policies within the limit in every workload; median and 90 % of {} replicas.",
             one.replicas
         ),
     })
@@ -49,7 +63,7 @@ fn policies(mix: &Mix, one: &Comparison) -> Section {
         let stands = match p.over_limit_in.first() {
             _ if p.policy == mix.answer.recommended => "recommended".to_owned(),
             _ if is_reference => "the reference".to_owned(),
-            Some(_) => format!("over the limit in {}", p.over_limit_in.join(", ")),
+            Some(_) => format!("too slow: {}", p.over_limit_in.join(", ")),
             None if mix.answer.tied.contains(&p.policy) => "no clear difference".to_owned(),
             None => "within the limit".to_owned(),
         };
@@ -67,8 +81,9 @@ fn policies(mix: &Mix, one: &Comparison) -> Section {
         head: ["Policy", "Mean power", "Against the reference", "Worst in", "Change there", "Status"]
             .map(str::to_owned)
             .to_vec(),
-        rows: mix.policies.iter().map(row).collect(),
-        note: "The mean power of each work over its window, weighted by its share of the hours.".to_owned(),
+        rows: rows(mix).map(row).collect(),
+        note: "The mean power of each workload over its window, weighted by its share of the hours."
+            .to_owned(),
     })
 }
 
@@ -91,7 +106,7 @@ fn works(mix: &Mix, comparisons: &[Comparison]) -> Section {
             .map(str::to_owned)
             .collect(),
         rows: comparisons.iter().zip(&mix.weights).map(row).collect(),
-        note: format!("Against {}.", one_reference(comparisons)),
+        note: if kept { String::new() } else { format!("Against {}.", one_reference(comparisons)) },
     })
 }
 

@@ -1,9 +1,11 @@
 //! What a report's text promises, whatever a browser makes of it.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "support/mod.rs"]
 mod support;
 
-use wattwise_advice::result::{Comparison, Preferred};
+use wattwise_advice::result::{Comparison, Preferred, Responses};
+use wattwise_advice::time::TimeKind;
 use wattwise_page::{Section, page};
 use wattwise_report::compare_html;
 
@@ -44,7 +46,7 @@ fn the_tables_need_no_script() {
         assert!(html.contains(&format!("data-v=\"{}\"", r.policy)), "{}", r.policy);
         assert!(html.contains(&format!("data-v=\"{}\"", r.energy_j)), "{}", r.policy);
     }
-    assert!(html.contains("modelled") && html.contains(&comparison.answer.text));
+    assert!(html.contains("modelled") && html.contains(&comparison.answer.text.replace(" %", "\u{a0}%")));
 }
 
 /// The headline names the reason of the choice, and only where the page's own figures bear it out.
@@ -134,4 +136,74 @@ fn small_gaps_are_no_alarm() {
     assert!(
         loud.contains("2 warnings</a>: read before you trust the figures") && loud.contains("205 events")
     );
+}
+
+/// The cells of a policy's row in the table of policies, and the heading of its group.
+fn row<'h>(html: &'h str, policy: &str) -> (&'h str, &'h str) {
+    let table = html.split_once("sortable figures grouped").unwrap().1.split_once("</table>").unwrap().0;
+    let (before, after) = table.split_once(&format!("data-v=\"{policy}\"")).unwrap();
+    let group = before.rsplit_once("rowgroup").unwrap().1;
+    let title = group.split_once("<span>").unwrap().1.split_once("</span>").unwrap().0;
+    (title, after.split_once("</tr>").unwrap().0)
+}
+
+/// What was dropped after too few replicas to judge its responses is not said to be within the limit, nor beyond it.
+#[test]
+fn what_was_not_judged_stands_by_itself() {
+    let (mut comparison, details) = support::interactive();
+    comparison.judged.kind = TimeKind::Response;
+    let at =
+        comparison.results.iter().position(|r| !r.tied && r.policy != comparison.answer.recommended).unwrap();
+    let r = &mut comparison.results[at];
+    (r.admissible, r.raced_out_after, r.within_share) = (true, Some(4), 0.0);
+    r.responses = Some(Responses { judged: false, reference_waiting_s: 1.0, ..Responses::default() });
+    let policy = r.policy.clone();
+    let html = compare_html(&comparison, &details, support::COMMAND);
+    let (title, cells) = row(&html, &policy);
+    assert_eq!(title, "Dropped early: cannot be the best; the time limit was not judged");
+    assert!(cells.contains("not judged"), "{cells}");
+    // What was found too slow by then stays so.
+    comparison.results[at].admissible = false;
+    let html = compare_html(&comparison, &details, support::COMMAND);
+    let (title, cells) = row(&html, &policy);
+    assert!(
+        title.starts_with("Some response is slower") && !cells.contains("not judged"),
+        "{title}: {cells}"
+    );
+    comparison.results[at].admissible = true;
+    // Nobody notices its responses: then there is nothing to judge.
+    comparison.results[at].responses = Some(Responses::default());
+    let html = compare_html(&comparison, &details, support::COMMAND);
+    assert_eq!(row(&html, &policy).0, "The others within the limit");
+}
+
+/// Of what else the limit counts from only the case that applies is told.
+#[test]
+fn a_standard_says_what_it_is() {
+    let (mut comparison, details) = support::usual();
+    let mut limit = |standards: &[&str], default: Option<&str>| {
+        comparison.standards = standards.iter().map(|s| (*s).to_owned()).collect();
+        comparison.default_standard = default.map(str::to_owned);
+        let html = compare_html(&comparison, &details, support::COMMAND);
+        let limit = html.split_once("<dt>Time limit</dt><dd>").unwrap().1;
+        limit.split_once("</dd>").unwrap().0.to_owned()
+    };
+    assert!(!limit(&[], None).contains("same limit"));
+    let default = limit(&["hwp"], Some("hwp"));
+    assert!(
+        default.contains("against hwp (EPP balance_performance), the system’s default. A policy"),
+        "{default}"
+    );
+    let both = limit(&["hwp", "schedutil"], Some("hwp"));
+    assert!(both.contains("default, and against schedutil, in force before the last change."), "{both}");
+}
+
+/// Where no figure can be told apart from chance there is nothing to decide by.
+#[test]
+fn what_decides_is_left_out_where_nothing_does() {
+    let (mut comparison, details) = support::usual();
+    let has = |c: &Comparison| compare_html(c, &details, support::COMMAND).contains("id=\"decides\"");
+    assert!(has(&comparison));
+    comparison.deciding.as_mut().unwrap().figures.clear();
+    assert!(!has(&comparison));
 }

@@ -70,6 +70,7 @@ fn comparison(workload: &str, machine: &str, kind: TimeKind, rows: &[Row], answe
         replicas_asked: None,
         max_slowdown: None,
         standards: Vec::new(),
+        default_standard: None,
         window_s: 10.0,
         results: rows.iter().map(result).collect(),
         answer: Answer {

@@ -317,7 +317,10 @@ fn a_strangers_command_is_not_offered() {
         (result.text(TextStyle::PLAIN, ShownParts::WHOLE), html)
     };
     let (text, html) = shown(&ours);
-    assert!(text.contains(&format!("On such a machine: sudo {ours}\n")) && html.contains("id=\"apply\""));
+    assert!(
+        text.contains(&format!("To apply it on such a machine: sudo {ours}\n"))
+            && html.contains("id=\"apply\"")
+    );
     for name in names(13, 30) {
         for apply in
             [name.clone(), format!("{ours} {name}"), format!("{ours}; touch x"), format!("{ours} && touch x")]
@@ -326,7 +329,10 @@ fn a_strangers_command_is_not_offered() {
                 continue;
             }
             let (text, html) = shown(&apply);
-            assert!(!text.contains("On such a machine:") && !html.contains("id=\"apply\""), "{apply:?}");
+            assert!(
+                !text.contains("To apply it on such a machine:") && !html.contains("id=\"apply\""),
+                "{apply:?}"
+            );
             assert!(text.contains("none that wattwise writes"), "{text}");
         }
     }

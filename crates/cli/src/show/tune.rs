@@ -32,7 +32,10 @@ pub(crate) fn text(r: &TuneResult, colour: bool) -> String {
     match (&r.winner.apply, &r.winner.why_not) {
         _ if kept => {}
         (Some(command), _) => {
-            _ = writeln!(out, "On such a machine: sudo {command}    (undo: sudo wattwise restore)")
+            _ = writeln!(
+                out,
+                "To apply it on such a machine: sudo {command}    (undo: sudo wattwise restore)"
+            )
         }
         (None, Some(why)) => _ = writeln!(out, "No command applies {}: {why}.", r.winner.policy),
         (None, None) => {}

@@ -62,6 +62,19 @@ for (const button of document.querySelectorAll("[data-copy]")) {
   });
 }
 
+// A command may take more lines: between its arguments first. What is copied stays as it is.
+for (const code of document.querySelectorAll(".command code")) {
+  const parts = code.textContent.split(/(\s+)/);
+  if (parts.length < 2 || code.children.length > 0) continue;
+  code.replaceChildren(...parts.map((part, i) => {
+    if (i % 2 === 1) return part;
+    const argument = document.createElement("span");
+    argument.className = "argument";
+    argument.textContent = part;
+    return argument;
+  }));
+}
+
 // A policy's name may take more lines: between its parts first.
 for (const name of document.querySelectorAll(".policy")) {
   const parts = name.textContent.split(/(?=[+,])/);

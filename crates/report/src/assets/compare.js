@@ -10,7 +10,7 @@
   const shown = (text) => text.replace(acting, (c) => `\\u{${c.charCodeAt(0).toString(16)}}`);
   const json = document.getElementById("data").textContent;
   const data = JSON.parse(json, (_, value) => (typeof value === "string" ? shown(value) : value));
-  const { results, answer, reference, judged, replicas, max_slowdown: limit } = data.comparison;
+  const { results, answer, reference, judged, replicas, goal, max_slowdown: limit } = data.comparison;
   const $ = (id) => document.getElementById(id);
   const ink = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
   const clamp = (v, low, high) => Math.max(low, Math.min(high, v));
@@ -76,28 +76,31 @@
   const percentOf = (i) => ({ median: (i.median - 1) * 100, low: (i.low - 1) * 100, high: (i.high - 1) * 100 });
   const just = (x) => ({ median: x, low: x, high: x });
   const timeAxis = {
-    makespan: { name: "time for the work", unit: "s", of: (u) => u.time, ratio: (u) => u.time_ratio },
-    response: { name: "responses, 95th percentile of the stretch", unit: "", of: (u) => u.time, ratio: (u) => u.time },
+    makespan: { name: "time for the work", short: "time", unit: "s", of: (u) => u.time, ratio: (u) => u.time_ratio },
+    response: { name: "waiting for responses", short: "waiting", unit: "s", of: (u) => u.time, ratio: (u) => u.time_ratio },
     deadlines: { name: "deadlines missed, %", unit: "", of: (u) => ({ median: u.time.median * 100, low: u.time.low * 100, high: u.time.high * 100 }) },
   }[judged.kind];
   const charges = {
     ratio: {
-      x: timeAxis.ratio ? { name: `${timeAxis.name} against the reference, %`, unit: "", sign: true } : timeAxis,
+      x: timeAxis.ratio ? { name: `${timeAxis.name} against the reference, %`, short: `${timeAxis.short} against the reference, %`, unit: "", sign: true } : timeAxis,
       y: { name: "energy against the reference, %", unit: "", sign: true },
       t: (r) => (timeAxis.ratio ? percentOf(timeAxis.ratio(r.uncertain)) : timeAxis.of(r.uncertain)),
-      j: (r) => percentOf(r.uncertain.energy_ratio), intervals: replicas > 0,
+      j: (r) => percentOf(goal === "own-energy" ? r.uncertain.own_energy_ratio : r.uncertain.energy_ratio), intervals: replicas > 0,
     },
     window: { x: timeAxis, y: { name: "energy", unit: "J" }, t: (r) => timeAxis.of(r.uncertain), j: (r) => r.uncertain.energy_j, intervals: replicas > 0 },
-    own: { x: { name: "time for the work", unit: "s" }, y: { name: "energy", unit: "J" }, t: (r) => just(r.elapsed_s), j: (r) => just(r.energy_j), intervals: false },
+    own: { x: { name: judged.kind === "makespan" ? "time for the work" : "time of the run", unit: "s" }, y: { name: "energy", unit: "J" }, t: (r) => just(r.elapsed_s), j: (r) => just(r.energy_j), intervals: false },
   };
   // Energy over a longer time than the window is not compared with that of the others.
-  const overOwnTime = (p, charge) => charge !== charges.own && p.r.over_own_time;
+  const longer = new Set(data.longer);
+  const notJudged = new Set(data.not_judged);
+  const overOwnTime = (p, charge) => charge !== charges.own && longer.has(p.r.policy);
   const sane = (i) => [i.median, i.low, i.high].every(Number.isFinite);
 
   // Far from all that may be chosen, a policy would press them into one dot: it is named below instead.
   const REACH = 3;
   const inSight = (all) => {
-    const near = all.filter((p) => p.r.admissible);
+    const mayBe = (p) => p.r.admissible && !notJudged.has(p.r.policy);
+    const near = all.filter(mayBe);
     if (near.length < 2) return () => true;
     const bounds = ["t", "j"].map((key) => {
       const values = near.map((p) => p[key]);
@@ -106,15 +109,18 @@
       return [low - room, high + room];
     });
     const within = (v, [low, high]) => v >= low && v <= high;
-    return (p) => p.r.admissible || (within(p.t, bounds[0]) && within(p.j, bounds[1]));
+    return (p) => mayBe(p) || (within(p.t, bounds[0]) && within(p.j, bounds[1]));
   };
 
   // Where everything goes: the points, the axes' ends, and from values to pixels.
   const layout = (host, charge) => {
     const all = results.map((r) => ({ r, ti: charge.t(r), ji: charge.j(r), best: r.policy === answer.recommended, tied: answer.tied.includes(r.policy) }))
       .filter((p) => sane(p.ti) && sane(p.ji)).map((p) => ({ ...p, t: p.ti.median, j: p.ji.median }));
-    const points = charge.x.sign ? all.filter(inSight(all)) : all;
-    const hidden = all.filter((p) => !points.includes(p));
+    // A share of energy over another time says nothing: such points are left out of the relative chart.
+    const comparable = charge.y.sign ? all.filter((p) => !overOwnTime(p, charge)) : all;
+    const points = charge.x.sign ? comparable.filter(inSight(comparable)) : comparable;
+    const hidden = comparable.filter((p) => !points.includes(p));
+    const apart = all.filter((p) => overOwnTime(p, charge));
     const width = host.clientWidth;
     const height = clamp(width * 0.45, 320, 460);
     const left = 62, right = width - 16, top = 14, bottom = height - 44;
@@ -137,7 +143,19 @@
     const front = pareto(points.filter((p) => !overOwnTime(p, charge)));
     // The staircase: at any time, the least energy that a policy reached by then.
     const stairs = front.flatMap((p, i) => (i === 0 ? [[p.t, p.j]] : [[p.t, front[i - 1].j], [p.t, p.j]]));
-    return { charge, points, hidden, width, height, left, right, top, bottom, t0, t1, j0, j1, x, y, front, stairs };
+    return { charge, points, hidden, apart, slow: slowArea({ charge, points, t1, left, right, top, bottom, x, y }), width, height, left, right, top, bottom, t0, t1, j0, j1, x, y, front, stairs };
+  };
+
+  // Beyond the limit of time, where the axis is the time that is limited, against the reference's; its name in a corner that no
+  // point is in, if there is one.
+  const slowArea = ({ charge, points, t1, left, right, top, bottom, x, y }) => {
+    if (judged.kind !== "makespan" || !charge.x.sign || limit === null || limit * 100 >= t1) return null;
+    const from = Math.max(left, x(limit * 100)), text = `over the limit of ${+(limit * 100).toPrecision(3)} %`;
+    const wide = measure(text, `12px ${ink("sans")}`) + 8;
+    const boxes = [[from + 2, top + 2], [from + 2, bottom - 20], [right - wide - 2, top + 2], [right - wide - 2, bottom - 20]]
+      .map(([x0, y0]) => ({ x0, x1: x0 + wide, y0, y1: y0 + 18 }));
+    const free = (b) => b.x0 >= from && b.x1 <= right && points.every((p) => x(p.t) + 9 < b.x0 || x(p.t) - 9 > b.x1 || y(p.j) + 9 < b.y0 || y(p.j) - 9 > b.y1);
+    return { from, text, box: boxes.find(free) };
   };
 
   // Ticks share one unit, that of the greatest.
@@ -152,13 +170,11 @@
 
   const grid = (root, f) => {
     const { charge, left, right, top, bottom, x, y } = f;
-    const xs = axis(f.t0, f.t1, f.width / 80, charge.x), ys = axis(f.j0, f.j1, f.height / 60, charge.y);
-    // Beyond the limit of time, where the axis is the time against the reference.
-    if (charge.x.sign && limit !== null && limit * 100 < f.t1) {
-      const from = Math.max(left, x(limit * 100));
-      root.append(svg("rect", { class: "too-slow", x: from, y: top, width: right - from, height: bottom - top }));
-      // A narrow picture has no room for it beside the names.
-      if (f.width >= 500) root.append(svg("text", { x: from + 6, y: bottom - 8 }, `over the limit of ${+(limit * 100).toPrecision(3)} %`));
+    const across = f.width < 500 && charge.x.short ? { ...charge.x, name: charge.x.short } : charge.x;
+    const xs = axis(f.t0, f.t1, f.width / 80, across), ys = axis(f.j0, f.j1, f.height / 60, charge.y);
+    if (f.slow) {
+      root.append(svg("rect", { class: "too-slow", x: f.slow.from, y: top, width: right - f.slow.from, height: bottom - top }));
+      if (f.slow.box) root.append(svg("text", { x: f.slow.box.x0 + 4, y: f.slow.box.y1 - 5 }, f.slow.text));
     }
     for (const t of xs.at) {
       root.append(svg("line", { class: charge.x.sign && Math.abs(t) < 1e-9 ? "zero" : "axis", x1: x(t), x2: x(t), y1: top, y2: bottom }),
@@ -197,8 +213,9 @@
   // Labels: the best first, then the front, then the rest; each takes the first free place
   // around its point, near ones before far ones, with a clear line to it if there is one. One that
   // finds none is left to the tip, as are all but the best, the front and the reference where theirs would be far or the picture is narrow.
-  const name = (root, { points, width, left, bottom, x, y, front, stairs }) => {
+  const name = (root, { points, width, left, bottom, x, y, front, stairs, slow }) => {
     const taken = points.map((p) => ({ x0: x(p.t) - 8, x1: x(p.t) + 8, y0: y(p.j) - 8, y1: y(p.j) + 8 }));
+    if (slow?.box) taken.push(slow.box);
     // The front itself is not to strike names through.
     for (const [i, [t, j]] of stairs.entries()) {
       const [u, k] = stairs[i - 1] ?? [t, j];
@@ -246,7 +263,7 @@
     for (const p of [...points].reverse()) {
       const on = front.includes(p);
       const standing = [p.r.policy === reference && "the reference", p.best && "recommended", p.tied && "not told apart from the recommended",
-        !p.r.admissible && "over the time limit", overOwnTime(p, charge) ? "its energy is over a longer time of its own" : on ? "on the Pareto front" : "another is faster and lower in energy"].filter(Boolean);
+        !p.r.admissible && "over the time limit", notJudged.has(p.r.policy) && "dropped early: the time limit was not judged", overOwnTime(p, charge) ? "its energy is over a longer time of its own" : on ? "on the Pareto front" : "another is faster and lower in energy"].filter(Boolean);
       const says = `${p.r.policy}\n${charge.y.name}: ${said(p.ji, charge.y)}\n${charge.x.name}: ${said(p.ti, charge.x)}\n${standing.join("; ")}`;
       const mark = p.best
         ? svg("path", { class: "dot best", d: star(x(p.t), y(p.j), 10) })
@@ -263,16 +280,43 @@
     const root = svg("svg", { viewBox: `0 0 ${f.width} ${f.height}`, width: f.width, height: f.height, role: "group", "aria-label": "Energy against time, a point a policy; the figures are in the table of policies" });
     for (const part of [grid, frontier, crosses, name, marks]) part(root, f);
     host.replaceChildren(root);
-    $("tradeoff-note").textContent = "Lower left is better. The line is the Pareto front: no policy is both faster and uses less energy than these."
+    scatterKey(f);
+    $("tradeoff-note").textContent = "Lower left is better. The line joins the policies that no other one beats in both energy and time (the Pareto front)."
       + (charge.intervals ? " A cross shows where 90 % of the replicas lie, each way." : " No intervals: one run of the nominal model.");
     const signed = (v) => `${v > 0 ? "+" : ""}${group(v.toFixed(0))}\u00a0%`;
-    const apart = f.points.filter((p) => overOwnTime(p, charge)).map((p) => p.r.policy);
-    const far = f.hidden.filter((p) => !overOwnTime(p, charge)).map((p) => `${p.r.policy} (time ${signed(p.t)}, energy ${signed(p.j)})`);
+    const apart = f.apart.map((p) => p.r.policy);
+    const far = f.hidden.map((p) => `${p.r.policy} (${judged.kind === "response" ? "waiting" : "time"} ${signed(p.t)}, energy ${signed(p.j)})`);
     $("front").textContent = [
       f.front.length > 0 && `On the front: ${f.front.map((p) => p.r.policy).join(", ")}.`,
-      apart.length > 0 && `Not on it, since they did not finish within the window and their energy is over a longer time: ${apart.join(", ")}.`,
+      apart.length > 0 && (charge.y.sign
+        ? `Not shown, since they did not finish within the window: ${apart.join(", ")}.`
+        : `Not on it, since they did not finish within the window and their energy is over a longer time: ${apart.join(", ")}.`),
       far.length > 0 && `Too far off to be shown: ${far.join(", ")}.`,
     ].filter(Boolean).join(" ");
+  };
+
+  // What the marks are, of those that are there.
+  const scatterKey = ({ charge, points, front, slow }) => {
+    const mark = (className) => svg("svg", { width: 18, height: 16, "aria-hidden": "true" },
+      className === "dot best" ? svg("path", { class: className, d: star(9, 8, 7.5) }) : svg("circle", { class: className, cx: 9, cy: 8, r: 5.5 }));
+    const area = (className) => svg("svg", { width: 18, height: 16, "aria-hidden": "true" }, svg("rect", { class: className, x: 1, y: 2, width: 16, height: 12, stroke: "var(--line)" }));
+    const plain = (p) => !p.best && !p.tied && p.r.admissible;
+    const entries = [
+      [points.some((p) => p.best), mark("dot best"), "recommended"],
+      [points.some((p) => p.tied && !p.best), mark("dot tied"), "no clear difference from it"],
+      [points.some((p) => plain(p) && front.includes(p)), mark("dot on-front"), "on the Pareto front"],
+      [points.some((p) => plain(p) && !front.includes(p)), mark("dot"), "another is better in both"],
+      [points.some((p) => !p.r.admissible && !front.includes(p)), mark("dot out"), "over the time limit"],
+      [points.some((p) => !p.r.admissible && front.includes(p)), mark("dot on-front out"), "over the time limit, on the front"],
+      [front.length > 0, area("dominated"), "here others are better in both"],
+      [slow, area("too-slow"), slow?.text],
+      [charge.intervals, svg("svg", { width: 18, height: 16, "aria-hidden": "true" }, svg("path", { class: "range", d: "M1 8H17M9 1V15" })), "90 % of the replicas"],
+    ];
+    $("scatter-key").replaceChildren(...entries.filter(([there]) => there).map(([, picture, text]) => {
+      const item = document.createElement("li");
+      item.append(picture, text);
+      return item;
+    }));
   };
 
   const star = (x, y, r) => {
@@ -462,6 +506,7 @@
     const painters = () => {
       const slow = rgb(ink("slow")), fast = rgb(ink("fast")), busy = rgb(ink("busy"));
       const depths = Array.from({ length: 6 }, (_, i) => rgb(ink(`idle-${i}`)));
+      const asleep = rgb(ink("wash"));
       const floor = (lowest / (data.khz_max || 1)) * 255;
       // Pictures have few shades and many pixels.
       const speeds = Array.from({ length: 256 }, (_, b) => mix(slow, fast, clamp((b - floor) / (255 - floor || 1), 0, 1)));
@@ -476,7 +521,11 @@
         return sum / (to - from);
       };
       return {
-        speed: (cpu, from, to) => ({ colour: speeds[Math.round(mean(cpu.khz, from, to))] }),
+        // A CPU that sleeps has its domain's speed and does not run at it.
+        speed: (cpu, from, to) => {
+          const awake = mean(cpu.awake, from, to) / 255;
+          return { colour: mix(asleep, speeds[Math.round(mean(cpu.khz, from, to))], awake === 0 ? 0.2 : Math.max(0.5, awake)) };
+        },
         state: (cpu, from, to) => {
           let depth = 0, slept = 0, asleep = 0;
           for (let i = from; i < to; i++) {
@@ -513,7 +562,7 @@
       watts.role = "img";
       watts.ariaLabel = `Power over time under ${policy}; means are in the table of policies`;
       box.append(line("lane-title policy", policy), line("lane-name", "Power of the whole machine"), watts);
-      if (t.lanes.length > 0) box.append(line("lane-name", "Speed"), speeds, line("lane-name", "Awake, or how deep asleep"), sleeps);
+      if (t.lanes.length > 0) box.append(line("lane-name", "Speed set, pale while asleep"), speeds, line("lane-name", "Awake, or how deep asleep"), sleeps);
       box.append(says);
       host.append(box);
       return {
@@ -652,6 +701,35 @@
           paths: uPlot.paths.stepped({ align: -1 }), points: { show: false },
         }))],
         hooks: {
+          // No wake-up took longer than a curve's last point: from there it falls to 0, which a logarithmic axis does not have.
+          draw: [(u) => {
+            const { ctx, bbox } = u, foot = bbox.top + bbox.height;
+            let end = null;
+            ctx.save();
+            curves.forEach((curve, i) => {
+              if (!boxes[i].checked) return;
+              const last = curve.findLastIndex((v) => v !== null);
+              if (last < 0) return;
+              const px = u.valToPos(grid[last] / 1e9, "x", true), py = u.valToPos(curve[last], "y", true);
+              if (px < bbox.left || px > bbox.left + bbox.width) return;
+              end = Math.max(end ?? 0, last);
+              ctx.strokeStyle = ink(looks[i].colour);
+              ctx.lineWidth = 2 * devicePixelRatio;
+              ctx.setLineDash(looks[i].dash.map((d) => d * devicePixelRatio));
+              ctx.beginPath();
+              ctx.moveTo(px, Math.min(py, foot));
+              ctx.lineTo(px, foot);
+              ctx.stroke();
+            });
+            if (end !== null) {
+              ctx.font = `${11 * devicePixelRatio}px ${ink("sans")}`;
+              ctx.fillStyle = ink("soft");
+              ctx.textAlign = "right";
+              const px = u.valToPos(grid[end] / 1e9, "x", true);
+              ctx.fillText(`longest: ${si(grid[end] / 1e9, "s")}`, px - 6 * devicePixelRatio, foot - 6 * devicePixelRatio);
+            }
+            ctx.restore();
+          }],
           setCursor: [(u) => {
             const at = u.cursor.idx;
             $("wake-read").textContent = at == null ? "" : `Longer than ${si(grid[at] / 1e9, "s")}: ` + (details

@@ -9,6 +9,22 @@ pub(super) fn share(value: f64, whole: f64) -> f64 {
     if percent.is_finite() { (percent.clamp(0.0, 100.0) * 100.0).round() / 100.0 } else { 0.0 }
 }
 
+/// What a part is whose name does not tell.
+pub(super) fn explained(part: &str) -> Option<&'static str> {
+    Some(match part {
+        STALL => {
+            "Cores that are awake but execute nothing: on the way into or out of a C-state, or at a change of speed"
+        }
+        UNCORE => "The processor beside its cores: shared caches, interconnect, memory controller",
+        PLATFORM => "The rest of the machine: everything but the processor and what is shown apart from it",
+        _ => return None,
+    })
+}
+
+const STALL: &str = "awake, not executing";
+const UNCORE: &str = "uncore";
+const PLATFORM: &str = "platform";
+
 /// Stacked bars, one a policy, with the same as a table.
 pub(super) struct Stacks<'a> {
     pub(super) bars: Vec<Stack<'a>>,
@@ -52,12 +68,12 @@ pub(super) fn idle_states(c: &Comparison) -> Vec<(String, String)> {
 pub(super) fn energy_bars<'a>(c: &'a Comparison, states: &[(String, String)]) -> Stacks<'a> {
     let mut legend = vec![
         ("executing".to_owned(), "var(--busy)".to_owned()),
-        ("awake, not executing".to_owned(), "var(--stall)".to_owned()),
+        (STALL.to_owned(), "var(--stall)".to_owned()),
     ];
     legend.extend(states.iter().map(|(n, colour)| (format!("in {n}"), colour.clone())));
-    legend.push(("uncore".to_owned(), "var(--uncore)".to_owned()));
+    legend.push((UNCORE.to_owned(), "var(--uncore)".to_owned()));
     legend.push(("memory".to_owned(), "var(--memory)".to_owned()));
-    legend.push(("platform".to_owned(), "var(--platform)".to_owned()));
+    legend.push((PLATFORM.to_owned(), "var(--platform)".to_owned()));
 
     let values = |r: &PolicyResult| {
         let s = &r.window_split_j;

@@ -1,8 +1,9 @@
 //! Comparisons on a page with other results.
 
-use super::groups::{PolicyGroup, change, groups, with_intervals};
+use super::groups::{GroupStanding, PolicyGroup, change, groups, typeset, with_intervals};
 use wattwise_advice::result::{Comparison, Interval, PolicyResult};
 use wattwise_advice::say;
+use wattwise_advice::time::TimeKind;
 use wattwise_page::number::NONE;
 use wattwise_page::{Section, Table, Whisker, Whiskers};
 
@@ -12,6 +13,7 @@ pub fn compare_sections(c: &Comparison) -> Vec<Section> {
     let groups = groups(c);
     let all = || groups.iter().flat_map(|g| g.policies.iter().map(move |r| (g, *r)));
     let percent = |ratio: f64| (ratio - 1.0) * 100.0;
+    let time = if c.judged.kind == TimeKind::Response { "Waiting" } else { "Time" };
     let whisker = |name: &str, of: Interval| Whisker {
         name: name.to_owned(),
         value: percent(of.median),
@@ -28,11 +30,14 @@ pub fn compare_sections(c: &Comparison) -> Vec<Section> {
             } else {
                 NONE.to_owned()
             },
-            g.title.clone(),
+            standing(c, g.standing, r),
         ]
     };
     vec![
-        Section::Text { title: format!("{} on {}", c.workload.name, c.machine), body: c.answer.text.clone() },
+        Section::Text {
+            title: format!("{} on {}", c.workload.name, c.machine),
+            body: typeset(&c.answer.text),
+        },
         Section::Whiskers(Whiskers {
             title: format!("Energy against {}", c.reference),
             unit: "%".to_owned(),
@@ -45,11 +50,37 @@ pub fn compare_sections(c: &Comparison) -> Vec<Section> {
         }),
         Section::Table(Table {
             title: "Policies".to_owned(),
-            head: ["Policy", "Energy", "Time", "Lowest energy in", "Status"].map(str::to_owned).to_vec(),
+            head: ["Policy", "Energy", time, "Lowest energy in (share of replicas)", "Status"]
+                .map(str::to_owned)
+                .to_vec(),
             rows: all().map(row).collect(),
-            note: format!("Against {}. Lowest energy in: share of the replicas.", c.reference),
+            note: format!("Energy and {} against {}.", time.to_lowercase(), c.reference),
         }),
     ]
+}
+
+/// How a policy stands, in a word or two.
+fn standing(c: &Comparison, group: GroupStanding, r: &PolicyResult) -> String {
+    let word = match group {
+        GroupStanding::Recommended => "recommended",
+        GroupStanding::Tied => "no clear difference",
+        GroupStanding::Admissible => "within the limit",
+        GroupStanding::Dropped => "dropped early",
+        GroupStanding::TooSlow if c.judged.kind == TimeKind::Deadlines => "misses more deadlines",
+        GroupStanding::TooSlow => {
+            let kinds = r.responses.as_ref().map_or(&[][..], |r| &r.kinds);
+            let slower: Vec<&str> = kinds.iter().filter(|k| k.slower).map(|k| k.kind.as_str()).collect();
+            return match &slower[..] {
+                [] => "too slow".to_owned(),
+                [one] => format!("too slow: {one}"),
+                [one, more @ ..] => format!("too slow: {one} and {} more", more.len()),
+            };
+        }
+    };
+    match r.policy == c.reference && group != GroupStanding::Recommended {
+        true => format!("reference, {word}"),
+        false => word.to_owned(),
+    }
 }
 
 /// A policy's energy against the reference's.

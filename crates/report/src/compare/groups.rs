@@ -1,6 +1,7 @@
 //! Policies in the order in which a reader wants them: what to use, what is as good, what else may be used, what not.
 
 use wattwise_advice::result::{Comparison, Interval, PolicyResult};
+use wattwise_advice::say;
 use wattwise_advice::time::TimeKind;
 use wattwise_page::number::NONE;
 
@@ -13,6 +14,8 @@ pub(super) enum GroupStanding {
     Tied,
     /// Within the limit of time.
     Admissible,
+    /// Left after too few replicas to judge its time, since it could not be the best.
+    Dropped,
     /// Not within it.
     TooSlow,
 }
@@ -23,6 +26,7 @@ impl GroupStanding {
             () if !r.admissible => GroupStanding::TooSlow,
             () if r.policy == c.answer.recommended => GroupStanding::Recommended,
             () if r.tied => GroupStanding::Tied,
+            () if time_not_judged(c, r) => GroupStanding::Dropped,
             () => GroupStanding::Admissible,
         }
     }
@@ -37,6 +41,9 @@ impl GroupStanding {
             }
             GroupStanding::Tied => "No clear difference".to_owned(),
             GroupStanding::Admissible => "The others within the limit".to_owned(),
+            GroupStanding::Dropped => {
+                "Dropped early: cannot be the best; the time limit was not judged".to_owned()
+            }
             GroupStanding::TooSlow => match (c.judged.kind, c.max_slowdown) {
                 (TimeKind::Deadlines, _) => "Misses more deadlines than the reference".to_owned(),
                 (TimeKind::Response, Some(limit)) if with_intervals(c) => format!(
@@ -56,7 +63,20 @@ impl GroupStanding {
     }
 }
 
-/// Policies that stand alike, the lowest energy first.
+/// Whether a policy was left after so few replicas that they do not show whether it keeps the limit of time. Such a policy counts as
+/// admissible as long as nothing shows the contrary.
+pub(crate) fn time_not_judged(c: &Comparison, r: &PolicyResult) -> bool {
+    // Responses that nobody notices need no judging.
+    let noticed =
+        r.responses.as_ref().is_some_and(|r| !r.judged && r.waiting_s + r.reference_waiting_s > 0.0);
+    let late = c.judged.kind == TimeKind::Makespan && r.within_share < WITHIN;
+    r.admissible && r.raced_out_after.is_some() && (noticed || late)
+}
+
+/// Share of the replicas in which the limit of time must be kept.
+const WITHIN: f64 = 0.95;
+
+/// Policies that stand alike, the lowest energy first; last what is not compared by energy.
 pub(super) struct PolicyGroup<'a> {
     pub(super) standing: GroupStanding,
     pub(super) title: String,
@@ -65,16 +85,28 @@ pub(super) struct PolicyGroup<'a> {
 
 /// All groups that have a policy.
 pub(super) fn groups(c: &Comparison) -> Vec<PolicyGroup<'_>> {
-    [GroupStanding::Recommended, GroupStanding::Tied, GroupStanding::Admissible, GroupStanding::TooSlow]
-        .into_iter()
-        .filter_map(|standing| {
-            let mut policies: Vec<&PolicyResult> =
-                c.results.iter().filter(|r| GroupStanding::of(c, r) == standing).collect();
-            let energy = |r: &PolicyResult| r.uncertain.energy_ratio.median;
-            policies.sort_by(|a, b| energy(a).total_cmp(&energy(b)));
-            (!policies.is_empty()).then(|| PolicyGroup { standing, title: standing.title(c), policies })
-        })
-        .collect()
+    let energy = |r: &PolicyResult| match say::energy_ratio(c, r) {
+        Some(ratio) => (false, ratio.median),
+        None => (true, say::energy_j(c, r).median),
+    };
+    let order = |a: &&PolicyResult, b: &&PolicyResult| {
+        let (a, b) = (energy(a), energy(b));
+        a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
+    };
+    let group = |standing: GroupStanding| {
+        let mut policies: Vec<&PolicyResult> =
+            c.results.iter().filter(|r| GroupStanding::of(c, r) == standing).collect();
+        policies.sort_by(order);
+        (!policies.is_empty()).then(|| PolicyGroup { standing, title: standing.title(c), policies })
+    };
+    let all = [
+        GroupStanding::Recommended,
+        GroupStanding::Tied,
+        GroupStanding::Admissible,
+        GroupStanding::Dropped,
+        GroupStanding::TooSlow,
+    ];
+    all.into_iter().filter_map(group).collect()
 }
 
 /// Whether a comparison has intervals: one run of the nominal model has none.
@@ -100,6 +132,18 @@ pub(crate) fn change(ratio: Interval, with_interval: bool) -> String {
     if low == high { format!("{low}\u{a0}%") } else { format!("{low} to {high}\u{a0}%") }
 }
 
+/// Words as the tables have them: minus signs, and no number parted from its per cent.
+pub(crate) fn typeset(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(" -") {
+        let (before, after) = (&rest[..at], &rest[at + 2..]);
+        let minus = if after.starts_with(|c: char| c.is_ascii_digit()) { " −" } else { " -" };
+        (out, rest) = (out + before + minus, after);
+    }
+    (out + rest).replace(" %", "\u{a0}%")
+}
+
 /// A ratio as a change in per cent, with its sign and no unit.
 fn signed(ratio: f64) -> String {
     let change = (ratio - 1.0) * 100.0;
@@ -113,6 +157,14 @@ fn signed(ratio: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_signs_become_minus_signs() {
+        assert_eq!(
+            typeset("x: -16 to +3.2 % - of c-6, --all -1"),
+            "x: −16 to +3.2\u{a0}% - of c-6, --all −1"
+        );
+    }
 
     #[test]
     fn changes_have_a_sign_and_never_an_infinity() {

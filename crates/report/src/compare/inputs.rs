@@ -5,11 +5,13 @@ use wattwise_advice::figure_words::in_words;
 use wattwise_advice::result::{Comparison, DecidingFigure, FigureRange, InputFigure};
 use wattwise_advice::say;
 use wattwise_advice::time::TimeKind;
+use wattwise_advice::words;
 use wattwise_page::number::{NONE, fixed};
 
 /// The figures that decide between the best and its nearest rival.
 pub(super) struct Decides<'a> {
-    pub(super) between: &'a [String; 2],
+    /// The recommended policy first, where it is one of the two.
+    pub(super) between: [&'a str; 2],
     pub(super) figures: Vec<DecidesRow<'a>>,
 }
 
@@ -23,8 +25,11 @@ pub(super) struct DecidesRow<'a> {
     pub(super) text: String,
 }
 
+/// `None` where no figure can be told apart from chance.
 pub(super) fn decides(c: &Comparison) -> Option<Decides<'_>> {
-    let d = c.deciding.as_ref().filter(|_| with_intervals(c))?;
+    let d = c.deciding.as_ref().filter(|d| with_intervals(c) && !d.figures.is_empty())?;
+    let [leader, rival] = [&d.between[0], &d.between[1]].map(String::as_str);
+    let between = if rival == c.answer.recommended { [rival, leader] } else { [leader, rival] };
     let percent_of = |x: f64| if x.is_finite() { (x * 100.0).clamp(0.0, 100.0) } else { 0.0 };
     let row = |f: &'_ DecidingFigure| {
         let (low, high) = (percent_of(f.low), percent_of(f.high));
@@ -39,7 +44,7 @@ pub(super) fn decides(c: &Comparison) -> Option<Decides<'_>> {
             DecidesRow { name, what: &f.what, by: &f.by, share, line, text }
         })
         .collect();
-    Some(Decides { between: &d.between, figures })
+    Some(Decides { between, figures })
 }
 
 /// What is judged as time, in words.
@@ -67,18 +72,46 @@ pub(super) fn limit(c: &Comparison) -> String {
         (TimeKind::Deadlines, _) => "No more deadlines missed than under the reference policy.".to_owned(),
         (_, None) => "None: a policy may be as slow as it is.".to_owned(),
         (_, Some(limit)) => {
-            let sure = if with_intervals(c) { ", in at least 95\u{a0}% of the replicas" } else { "" };
-            let least = format!("At most {} slower than the reference policy{sure}.", whole_percent(limit));
-            let too = match &c.standards[..] {
+            let sure = match (with_intervals(c), c.judged.kind) {
+                (false, _) => "",
+                (true, TimeKind::Response) => ", over all replicas together",
+                (true, _) => ", in at least 95\u{a0}% of the replicas",
+            };
+            let limit = whole_percent(limit);
+            let least = match c.judged.kind {
+                TimeKind::Response => {
+                    format!(
+                        "No kind of response more than {limit} slower than under the reference policy{sure}."
+                    )
+                }
+                _ => format!("At most {limit} slower than the reference policy{sure}."),
+            };
+            let standard = |name: &String| {
+                let policy = with_preference(name, &c.reference);
+                match &c.default_standard {
+                    Some(default) if default == name => format!("{policy}, the system’s default"),
+                    Some(_) => format!("{policy}, in force before the last change"),
+                    None => format!("{policy}, in force before the last change or the system’s default"),
+                }
+            };
+            let all: Vec<String> = c.standards.iter().map(standard).collect();
+            let too = match &all[..] {
                 [] => String::new(),
                 all => format!(
-                    " The same limit also holds against {}: the system’s default settings, or those before the last change. A policy \
-                     that is no slower than the reference is always within it.",
-                    all.join(" and ")
+                    " The same limit also holds against {}. A policy that is no slower than the reference is always within it.",
+                    all.join(", and against ")
                 ),
             };
             least + &too
         }
+    }
+}
+
+/// A policy's name with the energy-performance preference that it has without naming one.
+fn with_preference(name: &str, reference: &str) -> String {
+    match words::in_words(name, reference) {
+        Some(words) if words.starts_with("EPP ") && !name.contains("epp=") => format!("{name} ({words})"),
+        _ => name.to_owned(),
     }
 }
 
@@ -117,11 +150,12 @@ pub(super) fn replicas_of_rows(c: &Comparison) -> String {
 }
 
 /// A word of how a figure is known, as people write it.
-pub(super) fn confidence_word(word: &str) -> &str {
+pub(super) fn basis(word: &str) -> String {
     match word {
-        "datasheet" => "data sheet",
-        "kerneltable" => "kernel table",
-        other => other,
+        "datasheet" => "data sheet".to_owned(),
+        "devicetree" => "device tree".to_owned(),
+        "kerneltable" => "kernel table".to_owned(),
+        other => other.replace('-', " "),
     }
 }
 

@@ -1,6 +1,6 @@
 //! How far each policy's energy is from the reference's: a dot for the median, a line for 90 of 100 replicas.
 
-use super::groups::{GroupStanding, PolicyGroup, change, with_intervals};
+use super::groups::{GroupStanding, PolicyGroup, change, time_not_judged, with_intervals};
 use wattwise_advice::result::{Comparison, Interval, PolicyResult};
 use wattwise_advice::say;
 use wattwise_page::number::ticks;
@@ -55,7 +55,7 @@ pub(super) fn whiskers<'a>(c: &'a Comparison, groups: &[PolicyGroup<'a>]) -> Opt
     let row = |r: &&'a PolicyResult| whisker(c, r, &place, (low, high));
     let mut out: Vec<WhiskerGroup<'a>> = Vec::new();
     for group in groups {
-        let out_of_the_race = group.standing == GroupStanding::TooSlow;
+        let out_of_the_race = matches!(group.standing, GroupStanding::Dropped | GroupStanding::TooSlow);
         // What is out and has no share against the reference would be a line of nothing: the table has it.
         let drawn = |w: &Whisker<'_>| !out_of_the_race || w.dot.is_some() || w.beyond || w.before;
         let rows: Vec<Whisker<'a>> = group.policies.iter().map(row).filter(drawn).collect();
@@ -92,7 +92,8 @@ fn range(c: &Comparison) -> (f64, f64) {
         if with_intervals(c) { [u.low, u.median, u.high] } else { [u.median; 3] }
     };
     let over = |admissible: bool| {
-        let all = c.results.iter().filter(move |r| r.admissible == admissible).flat_map(ends);
+        let of = move |r: &&PolicyResult| (r.admissible && !time_not_judged(c, r)) == admissible;
+        let all = c.results.iter().filter(of).flat_map(ends);
         all.filter(|x| x.is_finite()).fold((1.0, 1.0), |(l, h): (f64, f64), x| (l.min(x), h.max(x)))
     };
     let (low, high) = over(true);

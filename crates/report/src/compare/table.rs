@@ -1,7 +1,7 @@
 //! The tables of policies: what the replicas say, in groups, and the figures of the nominal run.
 
 use super::bars::share;
-use super::groups::{GroupStanding, PolicyGroup, change, with_intervals};
+use super::groups::{GroupStanding, PolicyGroup, change, time_not_judged, with_intervals};
 use wattwise_advice::columns::{self, PageHead};
 use wattwise_advice::result::{Comparison, Interval, PolicyResult};
 use wattwise_advice::rule::Goal;
@@ -15,6 +15,23 @@ pub(super) struct ColumnHead {
     pub(super) unit: &'static str,
     /// Shown when hovering over the heading.
     pub(super) help: &'static str,
+    /// What stands before the figure where there is no room for columns.
+    pub(super) beside: String,
+    /// Of a change against the reference: of what; empty for what is no change.
+    pub(super) of: &'static str,
+}
+
+impl ColumnHead {
+    fn new(name: &'static str, unit: &'static str, help: &'static str) -> ColumnHead {
+        let beside = if unit.is_empty() { name.to_owned() } else { format!("{name}, {unit}") };
+        ColumnHead { name, unit, help, beside, of: "" }
+    }
+
+    /// A change of what is called so.
+    fn change(of: &'static str, help: &'static str) -> ColumnHead {
+        let new = ColumnHead::new("against reference", "", help);
+        ColumnHead { beside: format!("{of} against reference"), of, ..new }
+    }
 }
 
 /// Policies that stand alike.
@@ -54,57 +71,47 @@ pub(super) struct Main<'a> {
 }
 
 pub(super) fn main_table<'a>(c: &'a Comparison, groups: &[PolicyGroup<'a>]) -> Main<'a> {
-    let time = match c.judged.kind {
+    let (time, time_words) = match c.judged.kind {
         TimeKind::Makespan => {
-            ColumnHead { name: "Time", unit: "s", help: "From the release of the work to its end" }
+            (ColumnHead::new("Time", "s", "From the release of the work to its end"), "Time")
         }
-        TimeKind::Response => ColumnHead {
-            name: "Waiting",
-            unit: "s",
-            help: "Noticed waiting: the sum of the longest responses, as many as are noticed under this or the reference policy",
-        },
-        TimeKind::Deadlines => ColumnHead { name: "Missed", unit: "%", help: "Share of deadlines missed" },
+        TimeKind::Response => {
+            let help = "Noticed waiting: the sum of the longest responses, as many as are noticed under this or the reference policy";
+            (ColumnHead::new("Waiting", "s", help), "Waiting")
+        }
+        TimeKind::Deadlines => (ColumnHead::new("Missed", "%", "Share of deadlines missed"), "Missed"),
+    };
+    let energy = match c.goal {
+        Goal::OwnEnergy => "Over each run’s own time; the median of the replicas",
+        _ => "Over the window, the same for all that are done by its end; the median of the replicas",
     };
     let mut head = vec![
-        ColumnHead {
-            name: "Energy",
-            unit: "J",
-            help: if c.goal == Goal::OwnEnergy {
-                "Over each run’s own time; the median of the replicas"
-            } else {
-                "Over the window, the same for all that are done by its end; the median of the replicas"
-            },
-        },
-        ColumnHead {
-            name: "against reference",
-            unit: "",
-            help: "Energy over the reference policy’s of the same replica",
-        },
+        ColumnHead::new("Energy", "J", energy),
+        ColumnHead::change("Energy", "Energy over the reference policy’s of the same replica"),
         time,
     ];
     if c.judged.kind != TimeKind::Deadlines {
-        head.push(ColumnHead {
-            name: "against reference",
-            unit: "",
-            help: "Time over the reference policy’s of the same replica",
-        });
+        head.push(ColumnHead::change(time_words, "Time over the reference policy’s of the same replica"));
     }
     if with_intervals(c) {
-        head.push(ColumnHead {
-            name: "Lowest energy in",
-            unit: "",
-            help: "Share of the replicas in which it has the lowest energy of all policies within the limit, be it by ever so little",
-        });
-        head.push(ColumnHead {
-            name: "Within limit",
-            unit: "",
-            help: match c.judged.kind {
-                TimeKind::Response => {
-                    "Share of the replicas in which no kind of response is slower than the limit allows, by ever so little; whether a \
-                     policy is too slow is decided over all replicas together, against what chance does"
-                }
-                _ => "Share of the replicas in which it is within the time limit; 95 % are asked for",
-            },
+        head.push(ColumnHead::new(
+            "Lowest energy in",
+            "share of replicas",
+            "Share of the replicas in which it has the lowest energy of all policies within the limit, be it by ever so little",
+        ));
+        head.push(match c.judged.kind {
+            // Not called "within the limit": a policy may be within it and slower in some replicas.
+            TimeKind::Response => ColumnHead::new(
+                "No response slower in",
+                "share of replicas",
+                "Share of the replicas in which, seen by itself, no kind of response is slower than the limit allows, be it by ever so \
+                 little. The limit is not decided by this share: it is decided over all replicas together, against what chance does",
+            ),
+            _ => ColumnHead::new(
+                "Within limit in",
+                "share of replicas",
+                "Share of the replicas in which it is within the time limit; 95 % are asked for",
+            ),
         });
     }
     let digits = |of: &dyn Fn(&PolicyResult) -> f64| decimals(c.results.iter().map(of)).min(4);
@@ -123,7 +130,8 @@ pub(super) fn main_table<'a>(c: &'a Comparison, groups: &[PolicyGroup<'a>]) -> M
             rows: g.policies.iter().map(row).collect(),
         })
         .collect();
-    let over = c.results.iter().filter(|r| r.over_own_time).map(|r| r.policy.as_str()).collect();
+    let over =
+        c.results.iter().filter(|r| say::energy_ratio(c, r).is_none()).map(|r| r.policy.as_str()).collect();
     Main { head, groups, over_own_time: over }
 }
 
@@ -155,8 +163,14 @@ fn cells(c: &Comparison, r: &PolicyResult, energy_digits: usize, time_digits: us
             true => plain(format!("{:.0}\u{a0}%", x * 100.0), x),
             false => plain(NONE.to_owned(), 0.0),
         };
-        let best = if r.admissible { whole(r.best_share) } else { plain(NONE.to_owned(), -1.0) };
-        cells.extend([best, whole(r.within_share)]);
+        let best = if r.admissible && !time_not_judged(c, r) {
+            whole(r.best_share)
+        } else {
+            plain(NONE.to_owned(), -1.0)
+        };
+        let within =
+            if time_not_judged(c, r) { plain("not judged".to_owned(), -1.0) } else { whole(r.within_share) };
+        cells.extend([best, within]);
     }
     cells
 }
@@ -230,6 +244,6 @@ pub(super) fn nominal_table(c: &Comparison) -> Nominal<'_> {
             cells: row(at),
         })
         .collect();
-    let head = |head: &PageHead| ColumnHead { name: head.name, unit: head.unit, help: head.help };
+    let head = |head: &PageHead| ColumnHead::new(head.name, head.unit, head.help);
     Nominal { head: shown.iter().map(|(h, _)| head(h)).collect(), rows }
 }

@@ -1,6 +1,6 @@
 //! The answer, and the recommended policy's figures against the reference's.
 
-use super::groups::with_intervals;
+use super::groups::{self, with_intervals};
 use wattwise_advice::answer::change;
 use wattwise_advice::result::{Comparison, Interval, PolicyResult};
 use wattwise_advice::rule::Goal;
@@ -80,15 +80,15 @@ pub(super) fn tiles(c: &Comparison) -> Vec<Tile> {
             note: format!("replicas of the model{others}"),
         });
     }
-    let wake = |r: &PolicyResult| r.wake_latency_us.p99;
-    tiles.push(Tile {
-        label: "Wake-up, 99th percentile",
-        value: si(wake(best) * 1e-6, "s"),
-        note: match best.policy == reference.policy {
-            true => "the reference".to_owned(),
-            false => format!("with {}: {}", reference.policy, si(wake(reference) * 1e-6, "s")),
-        },
-    });
+    let wake = |r: &PolicyResult| si(r.wake_latency_us.p99 * 1e-6, "s");
+    let note = match (best.policy == reference.policy, wake(reference)) {
+        (true, _) => "from runnable to running".to_owned(),
+        (false, same) if same == wake(best) => {
+            format!("from runnable to running, as with {}", reference.policy)
+        }
+        (false, other) => format!("from runnable to running; with {}: {other}", reference.policy),
+    };
+    tiles.push(Tile { label: "Wake-up, 99th percentile", value: wake(best), note });
     tiles
 }
 
@@ -104,7 +104,9 @@ fn against(c: &Comparison, own: &PolicyResult, ratio: Interval, less: &str, more
         _ if ![ratio.low, ratio.high].iter().all(|x| x.is_finite()) => "not comparable".to_owned(),
         (text, -1) => format!("{text} {less} {}", c.reference),
         (text, 1) => format!("{text} {more} {}", c.reference),
-        (text, _) if text.contains('%') => format!("{text} against {}", c.reference),
+        (text, _) if text.contains('%') => {
+            format!("{} against {}", groups::change(ratio, with_intervals(c)), c.reference)
+        }
         (_, _) => format!("the same as {}", c.reference),
     }
 }

@@ -184,6 +184,7 @@ fn made_up(policies: &[&str], cpus: usize, work_s: f64) -> (Comparison, Vec<Poli
         replicas_asked: None,
         max_slowdown: Some(0.1),
         standards: Vec::new(),
+        default_standard: None,
         window_s,
         answer,
         deciding: Some(deciding(policies)),
