@@ -14,13 +14,14 @@ expect() { # expect NAME WANTED FOUND
     pass "$1"
 }
 until_is() { # until_is NAME WANTED COMMAND...: within a minute
-    name=$1 wanted=$2
+    name=$1 wanted=$2 found=
     shift 2
     for _ in $(seq 600); do
-        [ "$("$@")" != "$wanted" ] || break
+        found=$("$@")
+        [ "$found" != "$wanted" ] || break
         sleep 0.1
     done
-    expect "$name" "$wanted" "$("$@")"
+    expect "$name" "$wanted" "$found"
 }
 code() { # code COMMAND...: its exit code, whatever it is; what it says is in /tmp/said
     got=0
