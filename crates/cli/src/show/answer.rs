@@ -194,7 +194,7 @@ fn time(c: &Comparison, own: &PolicyResult, reference: &PolicyResult) -> Vec<Ite
         None => items(
             "waits",
             say::responses(c, r),
-            Some(&format!("no response surely over the {}limit", limit_words(c))),
+            Some(&format!("no kind over the {}limit", limit_words(c))),
         ),
     });
     let missed = own
