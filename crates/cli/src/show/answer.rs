@@ -191,11 +191,9 @@ fn time(c: &Comparison, own: &PolicyResult, reference: &PolicyResult) -> Vec<Ite
     }
     let waits = own.responses.as_ref().map_or_else(Vec::new, |r| match &r.why_not {
         Some(why) => items("waits", vec![why.clone()], None),
-        None => items(
-            "waits",
-            say::responses(c, r),
-            Some(&format!("no kind over the {}limit", limit_words(c))),
-        ),
+        None => {
+            items("waits", say::responses(c, r), Some(&format!("no kind over the {}limit", limit_words(c))))
+        }
     });
     let missed = own
         .missed_by_task
