@@ -61,14 +61,14 @@ pub const PENALTIES: [f64; 4] = [3e-4, 1e-3, 3e-3, 1e-2];
 struct Beyond {
     /// A share of their span.
     share: f64,
-    /// Years after the last.
-    years: f64,
+    /// Of the year: so many after the last, where that is not the same share.
+    years: Option<f64>,
 }
 
 /// Of servers of the years that were seen: next to nothing is beyond.
-const WITHIN: Beyond = Beyond { share: 0.1, years: 0.0 };
+const WITHIN: Beyond = Beyond { share: 0.1, years: None };
 /// Of newer ones, which have more cores and memory than any before.
-const AHEAD: Beyond = Beyond { share: 0.5, years: HORIZON };
+const AHEAD: Beyond = Beyond { share: 0.5, years: Some(HORIZON) };
 /// Years ahead that a fit is tried on.
 const HORIZON: f64 = 5.0;
 /// What the penalty of a fit for newer servers is chosen from.
@@ -165,6 +165,8 @@ pub fn read(file: &str, bytes: &[u8]) -> Result<Servers, TableError> {
 
 /// Inputs of the fit before they are combined.
 const INPUTS: usize = 6;
+/// The last of them.
+const YEAR: usize = INPUTS - 1;
 /// Their names.
 pub const INPUT_NAMES: [&str; INPUTS] =
     ["ln chips", "ln cores/chips", "ln threads/cores", "ln MHz", "ln memory_gb", "year"];
@@ -199,8 +201,8 @@ fn features(s: &Server, span: &Span, allowed: Beyond) -> [f64; FEATURES.len()] {
     let mut at = inputs(s);
     for (i, (v, [low, high])) in at.iter_mut().zip(span).enumerate() {
         let beyond = allowed.share * (high - low);
-        let years = if i == INPUTS - 1 { allowed.years } else { 0.0 };
-        *v = v.clamp(low - beyond, high + beyond.max(years));
+        let above = if i == YEAR { allowed.years.unwrap_or(beyond) } else { beyond };
+        *v = v.clamp(low - beyond, high + above);
     }
     let [chips, cores, threads, mhz, memory, year] = at;
     let told = processor::read(&s.cpu, s.year);
@@ -441,7 +443,7 @@ impl Estimator {
         span.copy_from_slice(&self.span);
         let scales: Vec<ColumnScale> =
             self.mean.iter().zip(&self.sd).map(|(&mean, &sd)| ColumnScale { mean, sd }).collect();
-        let ahead = self.ahead.as_ref().filter(|_| server.year > span[INPUTS - 1][1]);
+        let ahead = self.ahead.as_ref().filter(|_| server.year > span[YEAR][1]);
         let (allowed, coefficients, half_width) = match ahead {
             Some(ahead) => (AHEAD, &ahead.coefficients, &ahead.half_width),
             None => (WITHIN, &self.coefficients, &self.half_width),
