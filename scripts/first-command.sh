@@ -7,7 +7,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 run compare >"$work/table"
 grep -Eq '^(Best|Recommended): ' "$work/table"
-grep -q '^On such a machine: sudo wattwise set ' "$work/table"
+grep -q '^To apply it on such a machine: sudo wattwise set ' "$work/table"
 run compare --json >"$work/one.json"
 run compare --json >"$work/two.json"
 cmp "$work/one.json" "$work/two.json"
