@@ -2,6 +2,7 @@
 
 use wattwise_advice::result::{Comparison, Interval, PolicyResult};
 use wattwise_advice::say;
+use wattwise_advice::ties::SURE;
 use wattwise_advice::time::TimeKind;
 use wattwise_page::number::NONE;
 
@@ -69,12 +70,9 @@ pub(crate) fn time_not_judged(c: &Comparison, r: &PolicyResult) -> bool {
     // Responses that nobody notices need no judging.
     let noticed =
         r.responses.as_ref().is_some_and(|r| !r.judged && r.waiting_s + r.reference_waiting_s > 0.0);
-    let late = c.judged.kind == TimeKind::Makespan && r.within_share < WITHIN;
+    let late = c.judged.kind == TimeKind::Makespan && r.within_share < SURE;
     r.admissible && r.raced_out_after.is_some() && (noticed || late)
 }
-
-/// Share of the replicas in which the limit of time must be kept.
-const WITHIN: f64 = 0.95;
 
 /// Policies that stand alike, the lowest energy first; last what is not compared by energy.
 pub(super) struct PolicyGroup<'a> {
