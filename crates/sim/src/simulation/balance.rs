@@ -57,6 +57,9 @@ impl Simulation<'_> {
 
     /// Idle CPUs take tasks that have waited for long enough.
     fn serve_idle(&mut self) {
+        if !self.sched.is_crowded() {
+            return;
+        }
         for c in self.sched.idle_cpus(MOST_SERVED) {
             if self.cpus[c].phase != Phase::Idle {
                 continue;
