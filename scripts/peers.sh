@@ -1,8 +1,9 @@
 #!/bin/sh
 # bursts-v1 in wattwise, SimGrid and SimPy, in turns: speeds, and whether they agree (bench/peers/README.md).
 #
-#     [ROUNDS=3] [PROFILE=dist] scripts/peers.sh
+#     [ROUNDS=3] [PROFILE=dist] [SIMGRID=PREFIX] scripts/peers.sh
 #
+# SIMGRID is where another SimGrid than the distribution's is installed.
 # Installs what is missing through the system's package manager, saying so; without root it names the command.
 # Half a minute a round. Wants a quiet machine.
 set -eu
@@ -16,7 +17,7 @@ mkdir -p "$build"
 
 missing=""
 command -v g++ >/dev/null 2>&1 || missing="$missing g++"
-[ -e /usr/include/simgrid/s4u.hpp ] || missing="$missing libsimgrid-dev"
+[ -n "${SIMGRID:-}" ] || [ -e /usr/include/simgrid/s4u.hpp ] || missing="$missing libsimgrid-dev"
 python3 -c 'import ensurepip, venv' 2>/dev/null || missing="$missing python3 python3-venv"
 if [ -n "$missing" ]; then
     install="apt-get install --yes --no-install-recommends$missing"
@@ -40,7 +41,8 @@ if ! cmp -s $peers/requirements.txt "$build/venv/installed"; then
 fi
 
 cargo build --quiet --profile "$profile" --features full -p wattwise
-g++ -O2 -std=c++17 -Wall -Wextra -o "$build/simgrid" $peers/simgrid.cpp -lsimgrid
+g++ -O2 -std=c++17 -Wall -Wextra ${SIMGRID:+"-I$SIMGRID/include" "-L$SIMGRID/lib" "-Wl,-rpath,$SIMGRID/lib"} \
+    -o "$build/simgrid" $peers/simgrid.cpp -lsimgrid
 
 results=$build/results.jsonl
 : >"$results"

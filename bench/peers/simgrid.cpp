@@ -160,7 +160,20 @@ Options parse(int argc, char** argv) {
   return options;
 }
 
-s4u::Host* make_host(int cpus) {
+// SimGrid 4.1 has these under other names, and 4.3 no longer under the old ones.
+#if SIMGRID_VERSION >= 40100
+s4u::Host* add_host(s4u::Engine& engine, const std::vector<double>& cycles_per_second) {
+  return engine.get_netzone_root()->add_host("host", cycles_per_second);
+}
+template <class Code> void add_actor(s4u::Host* host, const char* name, Code code) { host->add_actor(name, code); }
+#else
+s4u::Host* add_host(s4u::Engine&, const std::vector<double>& cycles_per_second) {
+  return s4u::create_full_zone("zone")->create_host("host", cycles_per_second);
+}
+template <class Code> void add_actor(s4u::Host* host, const char* name, Code code) { s4u::Actor::create(name, host, code); }
+#endif
+
+s4u::Host* make_host(s4u::Engine& engine, int cpus) {
   std::vector<double> cycles_per_second;
   std::string watts;
   for (const double speed : kSpeeds) {
@@ -170,12 +183,11 @@ s4u::Host* make_host(int cpus) {
     watts += (watts.empty() ? "" : ",") + idle + ":" + idle + ":" +
              std::to_string(kMachineWatts + cpus * busy_core_watts(speed));
   }
-  auto* zone = s4u::create_full_zone("zone");
-  auto* host = zone->create_host("host", cycles_per_second);
+  auto* host = add_host(engine, cycles_per_second);
   host->set_core_count(cpus);
   host->set_property("wattage_per_state", watts);
   host->seal();
-  zone->seal();
+  engine.get_netzone_root()->seal();
   return host;
 }
 
@@ -190,11 +202,11 @@ int main(int argc, char** argv) {
   char** engine_argv = engine_args;
   sg_host_energy_plugin_init();
   s4u::Engine engine(&engine_argc, engine_argv);
-  s4u::Host* host = make_host(options.cpus);
+  s4u::Host* host = make_host(engine, options.cpus);
   Job job(options, host);
   for (int i = 0; i < options.tasks; i++)
-    s4u::Actor::create("task", host, [&job, i] { job.task(i); });
-  s4u::Actor::create("governor", host, [&job] { job.govern(); });
+    add_actor(host, "task", [&job, i] { job.task(i); });
+  add_actor(host, "governor", [&job] { job.govern(); });
 
   const auto start = std::chrono::steady_clock::now();
   engine.run_until(options.seconds);
