@@ -65,13 +65,13 @@ parts:
 	$(CARGO) run --release --quiet -p wattwise-study --example studies -- --check docs/notes/studies.md
 	$(CARGO) xtask machines --check
 
-# One after the other, since the lab's guests want a quiet host; then two at a time what mostly waits for one CPU.
+# The lab alone, since its guests want a quiet host; then two at a time what mostly waits for one CPU.
 verify: lint
 	sh scripts/tools.sh verify
 	$(CARGO) clippy --workspace --quiet -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc -p wattwise-python --no-deps --quiet
-	$(MAKE) lab
 	sh scripts/first-command.sh
+	$(MAKE) lab
 	sh scripts/perfetto.sh
 	sh scripts/deny.sh
 	$(MAKE) --jobs=2 --output-sync=target python loom fuzz trees miri

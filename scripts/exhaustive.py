@@ -7,6 +7,8 @@
 For each workload on each machine: every limit of the clock from 50 to 100 % by 1 %, of the reference policy, of each word of
 EPP where it has one, of schedutil and of the highest speed; and each C-state limit of the reference. All run once, those
 that differ in 16 replicas; the best 6 that keep the limit of time there, and what `compare` recommends by itself, run in 64 others.
+A workload may be a mix (`laptop-day`, or several words in one: `"build=2 postgres"`): its energy is the mix's mean power, and a
+policy must keep the limit of time in each work.
 Printed, as CSV: the best admissible energy of these, the recommendation's, the difference in per cent, and whether the
 interval that `compare` printed holds what is seen here.
 """
@@ -20,7 +22,7 @@ SCAN, CHECK, FINALISTS = "16", "64", 6
 
 
 def compare(wattwise, workload, machine, policies, replicas, reference=None):
-    words = [wattwise, "compare", workload, "-m", machine, "--json"] + (["--replicas", replicas] if replicas else ["--exact"])
+    words = [wattwise, "compare", *workload.split(), "-m", machine, "--json"] + (["--replicas", replicas] if replicas else ["--exact"])
     for policy in policies:
         words += ["-p", policy]
     if reference:
@@ -41,42 +43,76 @@ def speeds(reference, tried):
     return sorted(bases)
 
 
+def comparisons(result):
+    """Of a mix each work's, else the one."""
+    return result["comparisons"] if result.get("mix") else [result]
+
+
+class Row:
+    """A policy's figures, of one work or of a mix."""
+
+    def __init__(self, row):
+        self.policy = row["policy"]
+        self.admissible = row["admissible"] if "admissible" in row else not row["over_limit_in"]
+        self.ratio = row["power_ratio"] if "power_ratio" in row else row["uncertain"]["energy_ratio"]
+        self.median = self.ratio["median"]
+        self.over = row.get("over_limit_in", [])
+
+
+def rows_of(result):
+    return [Row(r) for r in (result["mix"]["policies"] if result.get("mix") else result["results"])]
+
+
 def apart(wattwise, workload, machine, policies, reference):
     """One policy of each group whose nominal runs are equal in every digit: their limits are between the same two levels. Of work
     that ends none that takes 1.3 times the reference's time: the limit is 1.1."""
-    nominal = compare(wattwise, workload, machine, policies, None, reference)
-    runs = {}
-    for row in nominal["results"]:
-        runs.setdefault((row["energy_j"], row["elapsed_s"], row["window_energy_j"]), row)
-    ends = nominal["judged"]["kind"] == "makespan"
-    return [row["policy"] for row in runs.values() if not ends or row["slowdown"] < 1.3]
+    works = comparisons(compare(wattwise, workload, machine, policies, None, reference))
+    runs, slow = collections.defaultdict(list), set()
+    for work in works:
+        for row in work["results"]:
+            runs[row["policy"]].append((row["energy_j"], row["elapsed_s"], row["window_energy_j"]))
+            if work["judged"]["kind"] == "makespan" and row["slowdown"] >= 1.3:
+                slow.add(row["policy"])
+    alike = {}
+    for policy, ran in runs.items():
+        alike.setdefault(tuple(ran), policy)
+    return [policy for policy in alike.values() if policy not in slow]
 
 
 def case(wattwise, workload, machine):
     own = compare(wattwise, workload, machine, [], CHECK)
-    recommended, reference = own["answer"]["recommended"], own["reference"]
-    tried = [r["policy"] for r in own["results"]]
+    answer = own["mix"]["answer"] if own.get("mix") else own["answer"]
+    recommended, reference = answer["recommended"], comparisons(own)[0]["reference"]
+    rows = rows_of(own)
+    tried = [r.policy for r in rows]
+    if own.get("mix"):
+        # A mix's rows are of those alone that ran in all replicas of the race: its first work by itself names all policies.
+        first = comparisons(own)[0]["workload"]["name"]
+        tried = [r["policy"] for r in compare(wattwise, first, machine, [], CHECK)["results"]]
     bases = speeds(reference, tried)
+    if own.get("mix"):
+        bases = sorted({*bases, *(p for p in tried if p in ("ondemand", "conservative"))})
     scans = bases + [f"{base}+max=50%..99%:by1%" for base in bases if "+" not in base]
     states = [p for p in tried if p.startswith(reference + "+cmax=") and "+max" not in p]
-    scan = compare(wattwise, workload, machine, apart(wattwise, workload, machine, scans + states, reference), SCAN, reference)
-    fit = [r for r in scan["results"] if r["admissible"]]
-    fit.sort(key=lambda r: r["uncertain"]["energy_ratio"]["median"])
-    best = [r["policy"] for r in fit[:FINALISTS]]
-    check = compare(wattwise, workload, machine, sorted(set(best + [recommended])), CHECK, reference)
-    rows = {r["policy"]: r for r in check["results"]}
-    admissible = [r for r in check["results"] if r["admissible"]]
-    least = min(admissible, key=lambda r: r["uncertain"]["energy_ratio"]["median"])
-    ratio = lambda r: r["uncertain"]["energy_ratio"]["median"]
-    mine = rows[recommended]
-    regret = 100 * (ratio(mine) / ratio(least) - 1)
-    row = next(r for r in own["results"] if r["policy"] == recommended)
-    printed = row["uncertain"]["energy_ratio"]
-    holds = printed["low"] - 0.002 <= ratio(mine) <= printed["high"] + 0.002
+    policies = apart(wattwise, workload, machine, scans + states, reference)
+    scan = rows_of(compare(wattwise, workload, machine, policies, SCAN, reference))
+    if own.get("mix") and states:
+        # Limits of C-states with the cheapest limits of the clock as well, also with those that do not keep the limit of time by themselves.
+        cheapest = [r.policy for r in sorted(scan, key=lambda r: r.median) if "+cmax" not in r.policy and len(r.over) < 2][:12]
+        both = [f"{policy}+cmax={state.split('+cmax=')[1]}" for policy in cheapest for state in states]
+        scan += rows_of(compare(wattwise, workload, machine, apart(wattwise, workload, machine, both, reference), SCAN, reference))
+    fit = sorted((r for r in scan if r.admissible), key=lambda r: r.median)
+    best = [r.policy for r in fit[:FINALISTS]]
+    check = rows_of(compare(wattwise, workload, machine, sorted(set(best + [recommended])), CHECK, reference))
+    least = min((r for r in check if r.admissible), key=lambda r: r.median)
+    mine = next(r for r in check if r.policy == recommended)
+    regret = 100 * (mine.median / least.median - 1)
+    printed = next(r for r in rows if r.policy == recommended).ratio
+    holds = printed["low"] - 0.002 <= mine.median <= printed["high"] + 0.002
     saves = printed["high"] < 0.99
-    return [machine, workload, len(scan["results"]), own["answer"]["tried"], recommended, mine["admissible"],
-            least["policy"], f"{regret:.2f}", holds, f"{100 * (printed['low'] - 1):.1f}", f"{100 * (printed['high'] - 1):.1f}",
-            saves, bool(own["answer"]["winner"])]
+    return [machine, workload, len(scan), answer["tried"], recommended, mine.admissible,
+            least.policy, f"{regret:.2f}", holds, f"{100 * (printed['low'] - 1):.1f}", f"{100 * (printed['high'] - 1):.1f}",
+            saves, bool(answer["winner"])]
 
 
 def counts(name, rows):

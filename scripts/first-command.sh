@@ -6,7 +6,7 @@ run() { cargo run --release --quiet -- "$@"; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 run compare >"$work/table"
-grep -Eq '^(Best|Recommended): ' "$work/table"
+grep -Eq '^(Best|Recommended) of [0-9]+ tried: ' "$work/table"
 grep -q '^To apply it on such a machine: sudo wattwise set ' "$work/table"
 run compare --json >"$work/one.json"
 run compare --json >"$work/two.json"

@@ -229,7 +229,7 @@ static int __init powerctl_init(void)
 	err = pc_profiles_init();
 	if (err)
 		goto no_profiles;
-	err = pc_domains_init();
+	err = pc_cpus_init();
 	if (err)
 		goto no_domains;
 	err = pc_speeds_init();
@@ -243,7 +243,7 @@ static int __init powerctl_init(void)
 no_device:
 	pc_speeds_exit();
 no_speeds:
-	pc_domains_exit();
+	pc_cpus_exit();
 no_domains:
 	pc_profiles_exit();
 no_profiles:
@@ -256,7 +256,7 @@ static void __exit powerctl_exit(void)
 {
 	misc_deregister(&device);
 	pc_speeds_exit();
-	pc_domains_exit();
+	pc_cpus_exit();
 	pc_profiles_exit();
 	preempt_notifier_dec();
 	pc_backend_exit();

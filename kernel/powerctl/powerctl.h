@@ -3,13 +3,18 @@
  * powerctl: what the parts share.
  *
  *   main.c      the device, its ioctls, permissions
- *   profile.c   profiles of threads: their life, and the hook at context switches
- *   domain.c    what is in force on a CPU: wishes of siblings, hotplug, suspend, writes that fail
+ *   cpus.c      CPUs that come, go and sleep; the worker that looks at them again
  *   speeds.c    whose the speeds are: withdrawn when a governor or another driver takes them
+ *   profile.c   profiles of threads: their life, and the hook at context switches
+ *   domain.c    what is in force on a CPU: wishes of siblings, fields that count, writes that fail
  *   backend.c   which back end, what it can set, what a profile may ask for
  *   msr.c       the processor's registers, or vpower's in their place
  *   cpufreq.c   speeds through a cpufreq driver
+ *   taken.c     whether a governor or a driver sets speeds by itself
+ *   state.c     what several of them read
  *   wait.c      waiting on a user word in a C-state
+ *
+ * Each calls those below it alone.
  */
 #ifndef POWERCTL_H
 #define POWERCTL_H
@@ -22,6 +27,7 @@
 #include <linux/spinlock.h>
 #include <linux/static_call.h>
 #include <linux/types.h>
+#include <linux/workqueue.h>
 
 #include "powerctl_uapi.h"
 
@@ -101,6 +107,10 @@ struct pc_cpu {
 };
 
 DECLARE_PER_CPU(struct pc_cpu, pc_cpus);
+extern bool pc_suspended;	/* or about to be: nobody has a profile then */
+extern bool pc_leaving;		/* the module goes */
+extern struct delayed_work pc_look_work;
+void pc_look_soon(unsigned long jiffies);
 
 struct pc_backend {
 	const char *name;
@@ -149,6 +159,7 @@ bool pc_raises(const struct powerctl_profile *p);
 u64 pc_fields(u32 flags);
 
 u32 pc_speeds_taken(u32 settable, const char **why);
+
 int pc_speeds_init(void);
 void pc_speeds_exit(void);
 void pc_speeds_look(void);
@@ -162,19 +173,21 @@ u32 pc_profiles_count(void);
 u32 pc_profiles_max(void);
 void pc_stats(struct powerctl_stats *s);
 void pc_apply_own(bool force);
+void pc_apply_everywhere(void);
 extern const union pc_state pc_khz_field;
 
 void pc_apply(union pc_state want, u64 mask, bool force);
 void pc_apply_default(bool force);
 void pc_apply_put_on(union pc_state state, u64 mask);
 void pc_apply_taken_off(void);
-extern bool pc_suspended;
+void pc_suspend(bool on);
+void pc_domain_prepare(struct pc_cpu *pc);
 void pc_hands_off(void);
 unsigned int pc_hands_offs(void);
 void pc_hands_on(u32 lost, unsigned int before);
-void pc_look_soon(unsigned long jiffies);
-int pc_domains_init(void);
-void pc_domains_exit(void);
+
+int pc_cpus_init(void);
+void pc_cpus_exit(void);
 
 long pc_wait(struct powerctl_wait *w);
 

@@ -293,6 +293,20 @@ void pc_apply_own(bool force)
 		pc_apply_default(force);
 }
 
+/*
+ * What runs here gets what it wants, whatever the registers hold. An interrupt may come into the middle of the
+ * task's own change; that one then applies what it has written.
+ */
+static void again_here(void *unused)
+{
+	pc_apply_own(true);
+}
+
+void pc_apply_everywhere(void)
+{
+	on_each_cpu(again_here, NULL, 1);
+}
+
 /* The ends and beginnings of tasks. */
 
 static void at_exit(void *data, struct task_struct *task)

@@ -26,42 +26,6 @@
 
 static bool watching;
 
-/* Of one policy: whether somebody else sets its speeds, and who. */
-static bool taken_by(struct cpufreq_policy *policy, const char **why)
-{
-	bool taken = true;
-
-	/* Until a change that is going on is over. */
-	down_read(&policy->rwsem);
-	if (!policy->governor)
-		*why = "the cpufreq driver governs speeds by itself (intel_pstate or amd-pstate, active)";
-	else if (policy->governor->flags & CPUFREQ_GOV_DYNAMIC_SWITCHING)
-		*why = "a cpufreq governor sets speeds as the load has it";
-	else
-		taken = false;
-	up_read(&policy->rwsem);
-	return taken;
-}
-
-/* Which of them are another's, on whichever CPU. */
-u32 pc_speeds_taken(u32 settable, const char **why)
-{
-	bool taken = false;
-	int cpu;
-
-	for_each_online_cpu(cpu) {
-		struct cpufreq_policy *policy = cpufreq_cpu_get(cpu);
-
-		if (!policy)
-			continue;
-		taken = taken_by(policy, why);
-		cpufreq_cpu_put(policy);
-		if (taken)
-			break;
-	}
-	return taken ? settable & PC_SPEEDS : 0;
-}
-
 static void withdraw(u32 lost, const char *why)
 {
 	u32 before = pc_caps.withdrawn;
@@ -98,6 +62,9 @@ void pc_speeds_look(void)
 static void hands_off(void)
 {
 	pc_hands_off();
+	/* The default comes back at once. */
+	if (pc_profiles_count())
+		pc_apply_everywhere();
 	pc_look_soon(0);
 }
 

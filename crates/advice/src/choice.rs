@@ -3,7 +3,8 @@
 use crate::judge::Column;
 use crate::result::Preferred;
 use crate::ties::Standing;
-use crate::time::{TimeKind, quantile};
+use crate::time::TimeKind;
+use wattwise_figure::quantile;
 use wattwise_replay::apply::{Apply, Commands};
 use wattwise_replay::spec::PolicySpec;
 
@@ -100,9 +101,9 @@ fn parts(text: &str) -> usize {
 mod tests {
     use super::*;
     use crate::judge::{Sample, TimeStanding};
-    use crate::responses::Waits;
     use crate::result::Responses;
     use crate::ties::{self, Candidate};
+    use wattwise_responses::Waits;
 
     /// A policy's energy in all replicas, and its time.
     fn candidate((cost, time): (f64, f64)) -> (Candidate, Column) {

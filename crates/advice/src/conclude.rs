@@ -17,7 +17,7 @@ use wattwise_replay::defaults;
 use wattwise_replay::spec::PolicySpec;
 
 /// How often those that the race left are looked at again, and how many each time.
-const LOOKS_BACK: usize = 3;
+pub(crate) const LOOKS_BACK: usize = 3;
 const BACK: usize = 3;
 
 /// How often a choice that does not hold in other replicas is followed by the next.
@@ -40,8 +40,8 @@ pub(crate) struct Findings<'r, 'a, 'j> {
     pub(crate) in_race: Vec<Option<Vec<f64>>>,
     /// By policy, another that is taken instead as long as it keeps the limit of time.
     pub(crate) instead_of: Vec<Option<usize>>,
-    /// Whether the policies were searched for, not asked for.
-    pub(crate) searched: bool,
+    /// How many policies were tried, where they were searched for and not asked for.
+    pub(crate) searched: Option<usize>,
     /// Policies whose figures are from replicas that did not choose them.
     pub(crate) confirmed: Vec<usize>,
 }
@@ -69,7 +69,7 @@ impl<'r, 'a, 'j> Findings<'r, 'a, 'j> {
             raced_out,
             in_race,
             instead_of,
-            searched: false,
+            searched: None,
             confirmed: Vec::new(),
         }
     }
@@ -92,14 +92,15 @@ impl<'r, 'a, 'j> Findings<'r, 'a, 'j> {
         (0..self.columns.len()).map(|p| self.candidate(p)).collect()
     }
 
-    /// Policies that the race left although they cost clearly less than what is chosen now, since what was cheaper in the final did
-    /// not keep the limit of time there. The cheapest first.
-    fn left_behind(&self, chosen: Option<usize>) -> Vec<usize> {
-        let mean = |p: usize| {
-            let ratios = self.columns[p].cost_ratios(self.runs.rule.goal);
-            ratios.iter().sum::<f64>() / ratios.len().max(1) as f64
-        };
-        let best = chosen.map_or(1.0, mean);
+    /// What a policy costs over the reference, in the mean.
+    fn mean_ratio(&self, policy: usize) -> f64 {
+        let ratios = self.columns[policy].cost_ratios(self.runs.rule.goal);
+        ratios.iter().sum::<f64>() / ratios.len().max(1) as f64
+    }
+
+    /// Policies that the race left although they cost clearly less than the best now, since what was cheaper in the final did not
+    /// keep the limit of time there. The cheapest first. Costs are over the reference's.
+    pub(crate) fn left_behind(&self, mean: impl Fn(usize) -> f64, best: f64) -> Vec<usize> {
         let left = |p: &usize| {
             self.raced_out[*p] && self.in_race[*p].is_some() && mean(*p) < best * (1.0 - ties::CLOSE)
         };
@@ -112,10 +113,7 @@ impl<'r, 'a, 'j> Findings<'r, 'a, 'j> {
     /// Policies that were left in the race, and that it could not tell from the leader: they tie with it, as what ran in all
     /// replicas does.
     fn ties_of_the_race(&self, leader: usize) -> Vec<usize> {
-        let cost = |p: usize| Some(Candidate { cost: self.in_race[p].clone()?, ..Candidate::default() });
-        let Some(leader) = cost(leader) else { return Vec::new() };
-        let ties = |p: &usize| self.raced_out[*p] && cost(*p).is_some_and(|own| ties::tie(&own, &leader));
-        (0..self.columns.len()).filter(ties).collect()
+        ties::ties_in(&self.in_race, leader).into_iter().filter(|p| self.raced_out[*p]).collect()
     }
 
     fn results(&self, standing: &Standing) -> Vec<PolicyResult> {
@@ -188,7 +186,8 @@ fn settle(
         let candidates = found.candidates();
         let standing = ties::standing(&candidates);
         let chosen = choose(&found.choice(&standing, options));
-        let left = found.left_behind(chosen);
+        let mean = |p: usize| found.mean_ratio(p);
+        let left = found.left_behind(mean, chosen.map_or(1.0, mean));
         if !left.is_empty() && looks.next().is_some() {
             let columns = (second.back)(&left)?;
             for (p, column) in left.into_iter().zip(columns) {
@@ -227,7 +226,7 @@ pub(crate) fn conclude(
         results: &results,
         choice: found.choice(&standing, options),
         chosen,
-        tried: found.searched.then_some(results.len()),
+        tried: found.searched,
         goal: found.runs.rule.goal,
         exact: found.draws.is_empty(),
     });

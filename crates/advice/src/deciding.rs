@@ -5,7 +5,7 @@ use crate::replicas;
 use crate::result::DecidingFigure;
 use crate::sensitivity::{Share, sensitivity};
 use crate::ties::{Candidate, Standing};
-use crate::time::quantile;
+use wattwise_figure::quantile;
 use wattwise_model::machine::Drawn;
 
 /// Most figures that are named as deciding.

@@ -4,12 +4,12 @@
 
 use crate::error::CompareError;
 use crate::judge::{Judge, Sample};
-use crate::responses::{Against, Waits};
 use crate::result::Responses;
 use crate::rule::Rule;
 use crate::runs::Runs;
 use wattwise_replay::job::ReplayJob;
 use wattwise_replay::spec::PolicySpec;
+use wattwise_responses::{Against, Waits};
 
 /// The responses of a policy in replicas from number `first[0]` on, held against those of the same policy in as many replicas
 /// from number `first[1]` on.

@@ -3,7 +3,7 @@
 //! A policy keeps the limit of time if it keeps all of these:
 //!
 //! - the makespan of the foreground that ends, in at least 95 % of the replicas;
-//! - the response times of the foreground that has no end, over all replicas together ([`crate::responses`]);
+//! - the response times of the foreground that has no end, over all replicas together ([`wattwise_responses`]);
 //! - deadlines and periods (`missed.rs`).
 //!
 //! It is kept against the reference, and in a search against each standard ([`crate::rule`]) as well, unless the policy is no
@@ -11,7 +11,6 @@
 
 use crate::limit;
 use crate::missed::{self, Late};
-use crate::responses::{Against, LEAST_REPLICAS, ResponsesVerdict, Waits};
 use crate::result::{MissedTask, Responses};
 use crate::rule::Goal;
 use crate::runs::{PolicyRun, ReferenceRun, Replayed, Runs};
@@ -19,6 +18,7 @@ use crate::ties::{SURE, share};
 use crate::time::{TimeKind, makespan_ns};
 use wattwise_model::workload::Recorded;
 use wattwise_replay::job::Circumstances;
+use wattwise_responses::{Against, LEAST_REPLICAS, ResponsesVerdict, Waits};
 use wattwise_sim::outcome::Energy;
 
 /// One policy's figures in one replica.
@@ -48,6 +48,11 @@ pub(crate) struct Sample {
 }
 
 impl Sample {
+    /// The mean power over the window, in W.
+    fn mean_w(&self) -> f64 {
+        if self.window_s > 0.0 { self.energy_j / self.window_s } else { 0.0 }
+    }
+
     /// Once all is said of single responses: they are most of what a sample holds.
     fn forget_responses(&mut self) {
         (self.waits, self.others, self.late) = Default::default();
@@ -62,6 +67,13 @@ pub(crate) fn cost(s: &Sample, goal: Goal) -> f64 {
         Goal::Edp => s.own_j * s.elapsed_s,
         Goal::Time => s.time,
     }
+}
+
+/// The weighted mean power of a policy over several works, in W, by replica; of each work its weight and its samples.
+pub(crate) fn mean_power<'s>(works: impl Iterator<Item = (f64, &'s [Sample])> + Clone) -> Vec<f64> {
+    let replicas = works.clone().map(|(_, samples)| samples.len()).min().unwrap_or(0);
+    let of = |replica: usize| works.clone().map(move |(weight, samples)| weight * samples[replica].mean_w());
+    (0..replicas).map(|replica| of(replica).sum()).collect()
 }
 
 /// What one policy's run is held against.
@@ -182,7 +194,7 @@ pub(crate) fn columns(runs: &Runs<'_, '_>, columns: Vec<Vec<Sample>>, kind: Time
     let standards = runs.standards.iter().map(|&standard| of(standard)).collect();
     let reference = Reference::new(runs, (of(runs.reference), standards), kind);
     let one = |(policy, own)| column(runs, (own, &reference), policy == runs.reference, kind);
-    columns.into_iter().enumerate().map(one).collect()
+    wattwise_threads::map(columns.into_iter().enumerate(), one)
 }
 
 /// The reference in some replicas, and the standards.

@@ -8,7 +8,7 @@
 //! | `replicas` | the circumstances of one replica: machine, work, moment |
 //! | `judge` | from what ran to samples, and whether a policy keeps the limit of time |
 //! | `time`, `groups` | what is judged as time, and of which tasks: makespan, response times, deadlines |
-//! | `responses`, `missed`, `limit` | whether response times, deadlines and the makespan keep the limit |
+//! | `missed`, `limit` | whether deadlines and the makespan keep the limit; of response times the crate `responses` says it |
 //! | `ties` | which policy leads, and which show no clear difference from it |
 //! | `search` | which limits of speeds and C-states are tried beside the policies, and which are left early |
 //! | `conclude` | from all runs to the result |
@@ -28,7 +28,7 @@
 //! | `metered` | one policy in one draw, by the parts that meters cover |
 //! | `watched` | one run once more, for somebody who watches |
 //!
-//! It uses `replay` and what that stands on.
+//! It uses `responses`, `replay` and what that stands on.
 #![forbid(unsafe_code)]
 
 pub mod answer;
@@ -53,7 +53,6 @@ pub mod mix;
 mod options;
 pub mod paired;
 mod replicas;
-pub mod responses;
 pub mod result;
 pub mod rule;
 mod runs;

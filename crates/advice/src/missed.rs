@@ -6,13 +6,11 @@
 //! drawn again (bootstrap) leave less than 5 % for chance. It is judged in addition to any other time.
 
 use crate::result::MissedTask;
-use crate::time::quantile;
 use serde::{Deserialize, Serialize};
-use wattwise_figure::Random;
+use wattwise_figure::{Random, quantile};
 use wattwise_model::workload::Workload;
+use wattwise_responses::ResponsesSeen;
 use wattwise_sim::outcome::Period;
-
-use crate::responses::ResponsesSeen;
 
 /// A rise of the missed share by this much is a policy's fault.
 const RISE: f64 = 0.01;

@@ -5,17 +5,18 @@
 //! uncertain figures, so the mix is drawn as a whole.
 
 use crate::choice::{Choice, choose};
-use crate::conclude::{Findings, Second, conclude};
+use crate::conclude::{Findings, LOOKS_BACK, Second, conclude};
 use crate::error::CompareError;
 use crate::field::field;
-use crate::judge::Column;
+use crate::judge::{Column, Sample, mean_power};
 use crate::options::{CompareOptions, PolicyDetail};
 use crate::result::{AgainstReference, Comparison, Interval};
 use crate::runs::Runs;
-use crate::search;
+use crate::search::{self, Raced};
 use crate::ties::{self, Candidate, Standing, share};
 use crate::time::TimeKind;
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use wattwise_replay::job::ReplayJob;
 use wattwise_replay::spec::PolicySpec;
@@ -59,6 +60,10 @@ pub struct MixPolicy {
     pub power_ratio: Interval,
     /// Works in which it does not keep the limit of time; empty: it may be chosen.
     pub over_limit_in: Vec<String>,
+    /// After how many replicas it was left, as others were better or kept the limit of time; null: it ran in all. Its figures are
+    /// from those replicas.
+    #[serde(default)]
+    pub raced_out_after: Option<u64>,
     /// Share of the replicas in which it was the best of those that may be chosen.
     pub best_share: f64,
     /// The work in which it does worst against the reference policy.
@@ -99,10 +104,30 @@ pub struct MixAnswer {
 }
 
 /// What ran in one work.
-struct MixRun<'r, 'a, 'j> {
-    runs: &'r Runs<'a, 'j>,
-    columns: Vec<Column>,
+struct MixRun<'f, 'r, 'a, 'j> {
+    found: &'f Findings<'r, 'a, 'j>,
     weight: f64,
+}
+
+impl MixRun<'_, '_, '_, '_> {
+    fn name(&self) -> String {
+        self.found.runs.job.workload.name.clone()
+    }
+
+    fn column(&self, policy: usize) -> &Column {
+        &self.found.columns[policy]
+    }
+
+    fn keeps_time(&self, policy: usize) -> bool {
+        self.column(policy).kept.admissible
+    }
+}
+
+fn mix_runs<'f, 'r, 'a, 'j>(
+    found: &'f [Findings<'r, 'a, 'j>],
+    weights: &[f64],
+) -> Vec<MixRun<'f, 'r, 'a, 'j>> {
+    found.iter().zip(weights).map(|(found, &weight)| MixRun { found, weight }).collect()
 }
 
 /// Each work's comparison, with what a report draws; and the mix.
@@ -134,54 +159,102 @@ pub fn compare_mix(
         .collect::<Result<_, CompareError>>()?;
     let total: f64 = works.iter().map(|w| w.weight).sum();
     let weights: Vec<f64> = works.iter().map(|w| w.weight / total).collect();
-    let (policies, tried) = match searched && options.replicas > 0 {
-        true => {
-            let found = search::over_all(&all, &weights, options, first)?;
-            (found.policies, Some(found.tried))
-        }
-        false => (all.first().map_or_else(Vec::new, |r| r.policies.clone()), None),
+    let raced = match searched && options.replicas > 0 {
+        true => search::over_all(&all, &weights, options, first)?,
+        false => None,
     };
+    let policies = raced
+        .as_ref()
+        .map_or_else(|| all.first().map_or_else(Vec::new, |r| r.policies.clone()), Raced::policies);
     let all: Vec<Runs<'_, '_>> = all.iter().map(|runs| runs.among(&policies)).collect();
-    let mut comparisons = Vec::new();
-    let mut ran = Vec::new();
-    for (runs, &weight) in all.iter().zip(&weights) {
-        let (nominal, judged) = runs.nominal()?;
-        let field = field(runs, first..first.saturating_add(options.replicas), judged.kind, &stopped)?;
-        let mut found = Findings::all(runs, (nominal, judged), field);
-        found.searched = tried.is_some();
-        ran.push(MixRun { runs, columns: found.columns.clone(), weight });
-        comparisons.push(conclude(found, options, &Second::NONE)?);
+    let numbers = first..first.saturating_add(options.replicas);
+    let mut found: Vec<Findings<'_, '_, '_>> = Vec::new();
+    for (work, runs) in all.iter().enumerate() {
+        found.push(match &raced {
+            Some(raced) => raced.findings(work, runs, numbers.clone(), &stopped)?,
+            None => {
+                let (nominal, judged) = runs.nominal()?;
+                let field = field(runs, numbers.clone(), judged.kind, &stopped)?;
+                Findings::all(runs, (nominal, judged), field)
+            }
+        });
         if stopped() {
             break;
         }
     }
-    let mix = (ran.len() == works.len()).then(|| mixed(&ran, tried, options));
-    Ok((comparisons, mix))
+    let complete = found.len() == works.len();
+    if complete && raced.is_some() {
+        look_back(&mut found, &weights, numbers, &stopped)?;
+    }
+    let mix = complete.then(|| mixed(&mix_runs(&found, &weights), raced.as_ref(), options));
+    let comparisons: Result<_, CompareError> =
+        found.into_iter().map(|found| conclude(found, options, &Second::NONE)).collect();
+    Ok((comparisons?, mix))
 }
 
-/// Weighted mean power by replica; of a policy in all works.
-fn power(ran: &[MixRun<'_, '_, '_>], policy: usize) -> Vec<f64> {
-    let replicas = ran.iter().map(|r| r.columns[policy].own.len()).min().unwrap_or(0);
-    let of = |replica: usize| {
-        ran.iter().map(move |r| {
-            let sample = &r.columns[policy].own[replica];
-            if sample.window_s > 0.0 { r.weight * sample.energy_j / sample.window_s } else { 0.0 }
-        })
-    };
-    (0..replicas).map(|replica| of(replica).sum()).collect()
+/// Runs those policies in the final as well that the race left although they cost clearly less than the best that keeps the
+/// limit of time there.
+fn look_back(
+    found: &mut [Findings<'_, '_, '_>],
+    weights: &[f64],
+    numbers: Range<u64>,
+    stopped: &(dyn Fn() -> bool + Sync),
+) -> Result<(), CompareError> {
+    for _ in 0..LOOKS_BACK {
+        let left = left_behind(&mix_runs(found, weights));
+        if left.is_empty() {
+            break;
+        }
+        let columns: Vec<Vec<Column>> = found
+            .iter()
+            .map(|f| search::in_final(f.runs, &left, numbers.clone(), f.judged.kind, stopped))
+            .collect::<Result<_, _>>()?;
+        if stopped() {
+            break;
+        }
+        for (found, columns) in found.iter_mut().zip(columns) {
+            for (&policy, column) in left.iter().zip(columns) {
+                (found.columns[policy], found.raced_out[policy]) = (column, false);
+            }
+        }
+    }
+    Ok(())
 }
 
-fn mixed(ran: &[MixRun<'_, '_, '_>], tried: Option<usize>, options: &CompareOptions<'_>) -> Mix {
-    let Some(one) = ran.first() else { unreachable!("a mix has works") };
+/// What the race left that costs clearly less than the best of the final that keeps the limit of time in every work.
+fn left_behind(ran: &[MixRun<'_, '_, '_, '_>]) -> Vec<usize> {
+    let Some(one) = ran.first().map(|r| r.found) else { return Vec::new() };
+    let mean: Vec<f64> = (0..one.columns.len()).map(|p| MixCost::new(ran, p).mean_ratio()).collect();
+    let in_final = |p: &usize| !one.raced_out[*p] && ran.iter().all(|r| r.keeps_time(*p));
+    let best = (0..mean.len()).filter(in_final).map(|p| mean[p]).fold(1.0, f64::min);
+    // The race was one: what it left is the same in all works.
+    one.left_behind(|p| mean[p], best)
+}
+
+fn mixed(ran: &[MixRun<'_, '_, '_, '_>], raced: Option<&Raced>, options: &CompareOptions<'_>) -> Mix {
+    let tried = raced.map(|r| r.tried);
+    let Some(one) = ran.first().map(|r| r.found) else { unreachable!("a mix has works") };
     let (policies, reference) = (&one.runs.policies, one.runs.reference);
-    let costs: Vec<Vec<f64>> = (0..policies.len()).map(|p| power(ran, p)).collect();
-    let candidate = |p: usize| Candidate {
-        cost: costs[p].clone(),
-        admissible: ran.iter().all(|r| r.columns[p].kept.admissible),
-        surely: ran.iter().all(|r| r.columns[p].kept.surely),
+    let costs: Vec<MixCost> = (0..policies.len()).map(|p| MixCost::new(ran, p)).collect();
+    let candidate = |p: usize| match one.raced_out[p] {
+        true => Candidate::default(),
+        false => Candidate {
+            cost: costs[p].own.clone(),
+            admissible: ran.iter().all(|r| r.keeps_time(p)),
+            surely: ran.iter().all(|r| r.column(p).kept.surely),
+        },
     };
     let candidates: Vec<Candidate> = (0..policies.len()).map(candidate).collect();
-    let standing = ties::standing(&candidates);
+    let mut standing = ties::standing(&candidates);
+    if let (Some(raced), Some(leader)) = (raced, standing.leader) {
+        // Few replicas tell little apart: what costs no less than the reference does not tie where that does not.
+        let as_the_reference = standing.ties.contains(&reference) || leader == reference;
+        let more = ties::ties_in(&raced.costs, leader).into_iter();
+        let more: Vec<usize> =
+            more.filter(|&p| one.raced_out[p] && (as_the_reference || costs[p].mean_ratio() < 1.0)).collect();
+        standing.ties.extend(more);
+        standing.named &= standing.ties.is_empty();
+    }
     // How fast each is over all works: the longest of its times beside the reference's.
     let columns: Vec<Column> = (0..policies.len()).map(|p| slowest(ran, p)).collect();
     let choice = Choice {
@@ -193,11 +266,10 @@ fn mixed(ran: &[MixRun<'_, '_, '_>], tried: Option<usize>, options: &CompareOpti
         apply: options.apply,
     };
     let chosen = choose(&choice).unwrap_or(reference);
-    let rows: Vec<MixPolicy> = (0..policies.len()).map(|p| row(ran, &costs, &standing, p)).collect();
+    let rows: Vec<MixPolicy> = (0..policies.len()).map(|p| row(ran, &costs[p], &standing, p)).collect();
     let answer =
         answer(&JudgedWork { ran, costs: &costs, standing: &standing, rows: &rows, chosen, tried }, options);
-    let weight =
-        |r: &MixRun<'_, '_, '_>| MixWeight { workload: r.runs.job.workload.name.clone(), weight: r.weight };
+    let weight = |r: &MixRun<'_, '_, '_, '_>| MixWeight { workload: r.name(), weight: r.weight };
     let mut sorted = rows;
     sorted.sort_by(|a, b| {
         let over = |p: &MixPolicy| !p.over_limit_in.is_empty();
@@ -207,9 +279,9 @@ fn mixed(ran: &[MixRun<'_, '_, '_>], tried: Option<usize>, options: &CompareOpti
 }
 
 /// The policy's column in the work in which it takes longest against the reference, its time that ratio.
-fn slowest(ran: &[MixRun<'_, '_, '_>], policy: usize) -> Column {
+fn slowest(ran: &[MixRun<'_, '_, '_, '_>], policy: usize) -> Column {
     let median = |c: &Column| Interval::of(c.own.iter().map(|s| s.time_ratio)).median;
-    let all = ran.iter().map(|r| &r.columns[policy]);
+    let all = ran.iter().map(|r| r.column(policy));
     let worst = all.max_by(|a, b| median(a).total_cmp(&median(b)));
     let Some(worst) = worst else { unreachable!("a mix has works") };
     let mut column = worst.clone();
@@ -217,36 +289,55 @@ fn slowest(ran: &[MixRun<'_, '_, '_>], policy: usize) -> Column {
     column
 }
 
-fn ratios(costs: &[Vec<f64>], policy: usize, reference: usize) -> Vec<f64> {
-    costs[policy]
-        .iter()
-        .zip(&costs[reference])
-        .map(|(own, base)| if *base > 0.0 { own / base } else { 1.0 })
-        .collect()
+/// What a policy costs over the mix, by replica: the weighted mean of its power, in W.
+struct MixCost {
+    own: Vec<f64>,
+    /// The reference's in the same replicas.
+    reference: Vec<f64>,
 }
 
-fn row(ran: &[MixRun<'_, '_, '_>], costs: &[Vec<f64>], standing: &Standing, policy: usize) -> MixPolicy {
-    let (policies, reference) = (&ran[0].runs.policies, ran[0].runs.reference);
-    let name = |r: &MixRun<'_, '_, '_>| r.runs.job.workload.name.clone();
-    let energy = |r: &MixRun<'_, '_, '_>| {
-        let column = &r.columns[policy];
+impl MixCost {
+    fn new(ran: &[MixRun<'_, '_, '_, '_>], policy: usize) -> MixCost {
+        let power =
+            |of: fn(&Column) -> &[Sample]| mean_power(ran.iter().map(|r| (r.weight, of(r.column(policy)))));
+        MixCost { own: power(|c| &c.own), reference: power(|c| &c.reference) }
+    }
+
+    /// The mean of what it costs over the reference.
+    fn mean_ratio(&self) -> f64 {
+        let ratios = self.ratios();
+        ratios.iter().sum::<f64>() / ratios.len().max(1) as f64
+    }
+
+    /// What it costs over the reference, by replica.
+    fn ratios(&self) -> Vec<f64> {
+        let ratio = |(own, base): (&f64, &f64)| if *base > 0.0 { own / base } else { 1.0 };
+        self.own.iter().zip(&self.reference).map(ratio).collect()
+    }
+}
+
+fn row(ran: &[MixRun<'_, '_, '_, '_>], cost: &MixCost, standing: &Standing, policy: usize) -> MixPolicy {
+    let one = ran[0].found;
+    let energy = |r: &MixRun<'_, '_, '_, '_>| {
+        let column = r.column(policy);
         Interval::of(column.own.iter().zip(&column.reference).map(|(own, base)| own.energy_j / base.energy_j))
     };
-    let worst = ran.iter().map(|r| (name(r), energy(r))).max_by(|a, b| a.1.median.total_cmp(&b.1.median));
+    let worst = ran.iter().map(|r| (r.name(), energy(r))).max_by(|a, b| a.1.median.total_cmp(&b.1.median));
     let (workload, energy_ratio) = worst.unwrap_or_default();
     MixPolicy {
-        policy: policies[policy].text.clone(),
-        mean_w: Interval::of(costs[policy].iter().copied()),
-        power_ratio: Interval::of(ratios(costs, policy, reference).into_iter()),
-        over_limit_in: ran.iter().filter(|r| !r.columns[policy].kept.admissible).map(name).collect(),
+        policy: one.runs.policies[policy].text.clone(),
+        mean_w: Interval::of(cost.own.iter().copied()),
+        power_ratio: Interval::of(cost.ratios().into_iter()),
+        over_limit_in: ran.iter().filter(|r| !r.keeps_time(policy)).map(MixRun::name).collect(),
+        raced_out_after: one.raced_out[policy].then_some(cost.own.len() as u64),
         best_share: standing.best_share[policy],
         worst: MixWorst { workload, energy_ratio },
     }
 }
 
 struct JudgedWork<'m> {
-    ran: &'m [MixRun<'m, 'm, 'm>],
-    costs: &'m [Vec<f64>],
+    ran: &'m [MixRun<'m, 'm, 'm, 'm>],
+    costs: &'m [MixCost],
     standing: &'m Standing,
     rows: &'m [MixPolicy],
     chosen: usize,
@@ -254,8 +345,9 @@ struct JudgedWork<'m> {
 }
 
 fn answer(m: &JudgedWork<'_>, options: &CompareOptions<'_>) -> MixAnswer {
-    let (policies, reference): (&[PolicySpec], usize) = (&m.ran[0].runs.policies, m.ran[0].runs.reference);
-    let ratio = ratios(m.costs, m.chosen, reference);
+    let (policies, reference): (&[PolicySpec], usize) =
+        (&m.ran[0].found.runs.policies, m.ran[0].found.runs.reference);
+    let ratio = m.costs[m.chosen].ratios();
     let against = AgainstReference {
         ratio: Interval::of(ratio.iter().copied()),
         chance: share(ratio.iter().map(|r| *r < 1.0)),
@@ -289,10 +381,10 @@ fn text(m: &JudgedWork<'_>, policies: &[PolicySpec], against: AgainstReference, 
     let best = format!("{best}{of} over the mix of {} workloads", m.ran.len());
     let own = &m.rows[m.chosen];
     let equal = crate::answer::no_clear_difference(tied);
-    if m.chosen == m.ran[0].runs.reference {
+    if m.chosen == m.ran[0].found.runs.reference {
         return format!("{best}: keep {}, the reference{equal}.", own.policy);
     }
-    let reference = &policies[m.ran[0].runs.reference].text;
+    let reference = &policies[m.ran[0].found.runs.reference].text;
     let saves = match crate::answer::change(against.ratio) {
         (text, -1) => format!("Uses {text} less energy than {reference}"),
         (text, 1) => format!("Uses {text} more energy than {reference}"),

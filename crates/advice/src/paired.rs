@@ -10,13 +10,13 @@ use crate::error::CompareError;
 use crate::judge::{Judge, Sample, cost};
 use crate::missed::{self, Late};
 use crate::replicas::Replica;
-use crate::responses::{Against, Waits};
 use crate::rule::Rule;
 use crate::runs::{PolicyRun, Runs};
 use crate::time::TimeKind;
 use serde::{Deserialize, Serialize};
 use wattwise_replay::job::ReplayJob;
 use wattwise_replay::spec::PolicySpec;
+use wattwise_responses::{Against, Waits};
 
 /// Added to both sides of a ratio of waits, in ns: below a microsecond nobody waits.
 const NO_WAIT_NS: f64 = 1000.0;

@@ -8,8 +8,6 @@
 use crate::error::CompareError;
 use crate::groups::endless;
 use crate::replicas::Replica;
-use crate::responses::ResponsesSeen;
-use crate::responses::kinds::Names;
 use crate::rule::Rule;
 use crate::time::{Judged, TimeKind, judged, makespan_ns};
 use std::sync::Arc;
@@ -17,6 +15,7 @@ use wattwise_model::workload::Workload;
 use wattwise_policy::chosen::IdleSpec;
 use wattwise_replay::job::{Circumstances, ReplayJob, limit_ns, machine_idle, simulate};
 use wattwise_replay::spec::PolicySpec;
+use wattwise_responses::{Names, ResponsesSeen};
 use wattwise_sim::outcome::{Energy, Outcome, Timeline, WorkOutcome};
 
 /// Foreground work under two policies may differ by this share of its cycles.

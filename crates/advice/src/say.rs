@@ -1,6 +1,6 @@
 //! Figures in words, the same in text, Markdown and HTML.
 
-use crate::result::{Comparison, Interval, KindResponses, PolicyResult, Preferred, Responses};
+use crate::result::{Comparison, Interval, KindResponses, PolicyResult, Preferred, Responses, Split};
 use crate::rule::Goal;
 use crate::time::TimeKind;
 
@@ -41,6 +41,16 @@ pub fn energy_ratio(c: &Comparison, r: &PolicyResult) -> Option<Interval> {
         (true, _) => Some(r.uncertain.own_energy_ratio),
         (false, true) => None,
         (false, false) => Some(r.uncertain.energy_ratio),
+    }
+}
+
+/// Whose energy it is: that of all parts for which the model of the machine has watts.
+pub fn energy_of(c: &Comparison) -> &'static str {
+    let some = |of: fn(&Split) -> f64| c.results.iter().any(|r| of(&r.window_split_j) > 0.0);
+    match () {
+        () if some(|s| s.platform_j) => "the whole machine",
+        () if some(|s| s.memory_j) => "the CPU and the memory",
+        () => "the CPU",
     }
 }
 
@@ -137,16 +147,23 @@ pub fn row_kind<'a>(c: &Comparison, r: &'a PolicyResult) -> Option<&'a KindRespo
     most.like(&own.kinds).or_else(|| shown_kind(own))
 }
 
+/// The size of a kind's episodes, from and to in millions of cycles.
+pub fn kind_size(kind: &KindResponses) -> (f64, f64) {
+    let to = 4f64.powi(i32::from(kind.size_class));
+    (if kind.size_class == 0 { 0.0 } else { to / 4.0 }, to)
+}
+
+/// Whether several of these kinds have its name.
+pub fn is_one_of_several(kinds: &[KindResponses], kind: &KindResponses) -> bool {
+    kinds.iter().filter(|k| k.kind == kind.kind).count() > 1
+}
+
 /// A kind's name among others; of several kinds of one name with the size of its episodes, in millions of cycles.
 pub fn kind_name(kinds: &[KindResponses], kind: &KindResponses) -> String {
-    let alike = kinds.iter().filter(|k| k.kind == kind.kind).count();
-    if alike < 2 {
-        return kind.kind.clone();
-    }
-    let end = 4f64.powi(i32::from(kind.size_class));
-    match kind.size_class {
-        0 => format!("{} (bursts of under 1 million cycles)", kind.kind),
-        _ => format!("{} (bursts of {:.0} to {end:.0} million cycles)", kind.kind, end / 4.0),
+    match kind_size(kind) {
+        _ if !is_one_of_several(kinds, kind) => kind.kind.clone(),
+        (0.0, to) => format!("{} (bursts of under {to:.0} million cycles)", kind.kind),
+        (from, to) => format!("{} (bursts of {from:.0} to {to:.0} million cycles)", kind.kind),
     }
 }
 
@@ -187,7 +204,7 @@ pub fn responses(c: &Comparison, responses: &Responses) -> Vec<String> {
         lines.push(format!("{}: median {}", name(gain), change(gain.reference_p50_s, gain.p50_s)));
     }
     let waiting = change(Some(responses.reference_waiting_s), Some(responses.waiting_s));
-    lines.push(format!("total waiting time: {waiting}"));
+    lines.push(format!("total waiting time in {}: {waiting}", response(Some(c.window_s))));
     lines
 }
 

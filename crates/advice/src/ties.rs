@@ -15,7 +15,7 @@
 //! - A *winner is named* if the leader surely keeps the limit of time, is beaten in at most 5 % of the
 //!   replicas, and no rival ties with it.
 
-use crate::time::quantile;
+use wattwise_figure::quantile;
 
 /// A difference that somebody would change a setting for: 1 %.
 pub const NOTICEABLE: f64 = 0.01;
@@ -108,9 +108,13 @@ pub fn standing(candidates: &[Candidate]) -> Standing {
     }
 }
 
-/// Whether a rival's excess over the leader cannot be told from nothing.
-pub(crate) fn tie(rival: &Candidate, leader: &Candidate) -> bool {
-    quantile(&excess(rival, leader), 1.0 - SURE) < NOTICEABLE
+/// The policies that tie with the leader by what they cost in the replicas of a race; `None` where it was not run whole.
+pub(crate) fn ties_in(costs: &[Option<Vec<f64>>], leader: usize) -> Vec<usize> {
+    let of = |p: usize| Some(Candidate { cost: costs[p].clone()?, ..Candidate::default() });
+    let Some(leader) = of(leader) else { return Vec::new() };
+    let ties =
+        |p: &usize| of(*p).is_some_and(|own| quantile(&excess(&own, &leader), 1.0 - SURE) < NOTICEABLE);
+    (0..costs.len()).filter(ties).collect()
 }
 
 /// What one costs more than another, as a share of the other, by replica, sorted.

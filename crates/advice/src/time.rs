@@ -9,7 +9,7 @@
 //! | any other | makespan: from the release to the end of the last foreground task that ends |
 //! | response times, but none of 1 ms or more, or tasks that state deadlines | deadlines: the share missed |
 //!
-//! The kind says which figure is shown as *the* time. Response times ([`crate::responses`]) of the foreground that has no end
+//! The kind says which figure is shown as *the* time. Response times ([`wattwise_responses`]) of the foreground that has no end
 //! and missed deadlines (`missed.rs`) are held against the limit whatever the kind.
 
 use serde::{Deserialize, Serialize};
@@ -27,7 +27,7 @@ const TIMERS_HOLD: f64 = 0.5;
 pub enum TimeKind {
     /// From the release of the foreground to its end, in seconds.
     Makespan,
-    /// Noticed waiting in all: the sum of the long responses, in seconds ([`crate::responses`]).
+    /// Noticed waiting in all: the sum of the long responses, in seconds ([`wattwise_responses`]).
     Response,
     /// The share of deadlines missed, or of periods overrun.
     Deadlines,
@@ -86,19 +86,11 @@ pub fn makespan_ns(work: &WorkOutcome) -> Option<u64> {
     work.ended_ns.map(|end| end.saturating_sub(work.released_ns))
 }
 
-/// The value that a share `q` of a sorted sample does not exceed, between neighbours in proportion; 0 of none.
-pub fn quantile(sorted: &[f64], q: f64) -> f64 {
-    let Some(last) = sorted.len().checked_sub(1) else { return 0.0 };
-    let at = q.clamp(0.0, 1.0) * last as f64;
-    let (low, high) = (sorted[at as usize], sorted[(at as usize + 1).min(last)]);
-    low + (high - low) * at.fract()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use wattwise_model::workload::{Program, Script, ScriptBuilder, Task};
-    use wattwise_sim::outcome::Episode;
+    use wattwise_sim::outcome::{Episode, EpisodeRuns};
 
     fn script() -> Script {
         ScriptBuilder::new().finish()
@@ -110,7 +102,8 @@ mod tests {
     }
 
     fn ran(ms: &[u64], timer_ms: u64) -> WorkOutcome {
-        let episode = |&ms: &u64| Episode { began_ns: 5, ended_ns: 5 + ms * 1_000_000, ..Episode::default() };
+        let runs = |ms: u64| EpisodeRuns { ended_ns: 5 + ms * 1_000_000, ..EpisodeRuns::default() };
+        let episode = |&ms: &u64| Episode { began_ns: 5, recorded: runs(ms), caused: EpisodeRuns::default() };
         WorkOutcome {
             released_ns: 1_000_000,
             ended_ns: Some(101_000_000),
@@ -128,12 +121,5 @@ mod tests {
         assert_eq!(kind(false, &[10], 0), TimeKind::Response);
         assert_eq!(kind(false, &[0], 0), TimeKind::Deadlines);
         assert_eq!(makespan_ns(&ran(&[], 0)), Some(100_000_000));
-    }
-
-    #[test]
-    fn quantiles_lie_between_neighbours() {
-        assert_eq!(quantile(&[1.0, 2.0, 3.0, 4.0, 5.0], 0.5), 3.0);
-        assert_eq!(quantile(&[1.0, 2.0], 0.05), 1.05);
-        assert_eq!((quantile(&[], 0.5), quantile(&[7.0], 0.9)), (0.0, 7.0));
     }
 }

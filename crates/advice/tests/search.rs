@@ -1,9 +1,10 @@
 //! The search for the best of enough, held against scans by hand, and mixes against what their works come to.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
-use wattwise_advice::compare::{CompareOptions, compare_from, search_best};
-use wattwise_advice::mix::{MixWork, compare_mix};
+use wattwise_advice::compare::{CompareOptions, PolicyDetail, compare_from, search_best};
+use wattwise_advice::mix::{Mix, MixWork, compare_mix};
 use wattwise_advice::result::{Comparison, PolicyResult};
 use wattwise_advice::rule::Rule;
 use wattwise_model::machine::MachineModel;
@@ -151,6 +152,70 @@ fn limits_of_power_are_tried_where_they_bind() {
     assert_eq!(capped("xeon-4210"), [""; 0], "it has no limit to lower");
 }
 
+/// Works with their shares of the hours; by a search, or with these policies alone.
+fn mixed(
+    works: &[Given; 2],
+    weights: [f64; 2],
+    policies: Option<&[PolicySpec]>,
+    replicas: u64,
+) -> (Vec<(Comparison, Vec<PolicyDetail>)>, Mix) {
+    let usual = works[0].usual();
+    let jobs = works.each_ref().map(|w| w.job(policies.unwrap_or(&usual)));
+    let works_of: Vec<MixWork<'_, '_>> =
+        jobs.iter().zip(weights).map(|(job, weight)| MixWork { job, weight }).collect();
+    let (apply, stop) = (apply::on(&works[0].machine), AtomicBool::new(false));
+    let options = CompareOptions {
+        rule: Rule::default(),
+        replicas,
+        reference: &works[0].reference,
+        standards: &[],
+        apply: &apply,
+        done: &|_| {},
+        stop: &stop,
+    };
+    let (comparisons, mix) = compare_mix(&works_of, &options, policies.is_none()).unwrap();
+    (comparisons, mix.unwrap())
+}
+
+/// Beside limits by tens, all of which run: what is recommended over a mix is within 1 % of the best that keeps the limit of
+/// time in both works. What the race left is said to be of its replicas, and is not recommended.
+#[test]
+fn the_search_over_a_mix_finds_what_a_scan_finds() {
+    let works = ["backup", "containers"].map(|w| Given::new("alderlake-p-laptop", w));
+    let (_, found) = mixed(&works, [3.0, 1.0], None, 32);
+    let recommended = found.answer.recommended.as_str();
+    let limits = ["", "+max=60%", "+max=70%", "+max=80%", "+max=90%"];
+    let bases = ["performance", "schedutil", "hwp:epp=102"];
+    let texts = bases.iter().flat_map(|base| limits.map(|limit| format!("{base}{limit}")));
+    let texts: BTreeSet<String> = texts.chain([recommended.to_owned()]).collect();
+    let scan: Vec<PolicySpec> = texts.iter().map(|text| PolicySpec::parse(text).unwrap()).collect();
+    let (_, scanned) = mixed(&works, [3.0, 1.0], Some(&scan), 32);
+    let of = |mix: &Mix, policy: &str| mix.policies.iter().find(|p| p.policy == policy).unwrap().clone();
+    let own = of(&scanned, recommended);
+    let kept = scanned.policies.iter().filter(|p| p.over_limit_in.is_empty());
+    let least = kept.map(|p| p.power_ratio.median).fold(f64::INFINITY, f64::min);
+    assert!(own.over_limit_in.is_empty() && own.power_ratio.median < 0.97, "{own:?}");
+    assert!(own.power_ratio.median <= least * 1.01, "{own:?}: {least}");
+    assert_eq!(of(&found, recommended).power_ratio, own.power_ratio, "the same replicas");
+    assert_eq!(of(&found, recommended).raced_out_after, None);
+    let left: Vec<_> = found.policies.iter().filter_map(|p| p.raced_out_after).collect();
+    assert!(!left.is_empty() && left.iter().all(|n| *n == 16), "{left:?}");
+    assert!(found.policies.iter().all(|p| p.raced_out_after.is_none() || p.best_share == 0.0));
+}
+
+/// `schedutil` limited to 95 % keeps the limit of time in the race's 16 replicas and not in the 64 of the final. What the race had
+/// left runs there then, and is recommended.
+#[test]
+fn what_the_race_left_is_looked_at_again() {
+    let works = ["cxx", "rust"].map(|w| Given::new("t8103", w));
+    let (_, mix) = mixed(&works, [1.0, 1.0], None, 64);
+    let of = |policy: &str| mix.policies.iter().find(|p| p.policy == policy).unwrap();
+    let [over, next] = ["schedutil+max=95%", "performance+max=95%"].map(of);
+    assert_eq!((over.raced_out_after, &over.over_limit_in[..]), (None, &["rust".to_owned()][..]));
+    assert_eq!((next.raced_out_after, mix.answer.recommended.as_str()), (None, next.policy.as_str()));
+    assert!(over.power_ratio.median < next.power_ratio.median);
+}
+
 /// A mix costs the weighted mean of its works' power over their windows, by hand from the works alone; and a policy that is too
 /// slow in one work is not recommended, however much it saves in the others.
 #[test]
@@ -158,22 +223,7 @@ fn a_mix_is_the_weighted_mean_of_its_works() {
     let works = ["build", "burst"].map(|w| Given::new("i7-4510u", w));
     let policies: Vec<PolicySpec> =
         ["schedutil", "performance", "performance+max=60%"].map(|p| PolicySpec::parse(p).unwrap()).into();
-    let jobs: Vec<ReplayJob<'_>> = works.iter().map(|w| w.job(&policies)).collect();
-    let weights = [3.0, 1.0];
-    let mixed: Vec<MixWork<'_, '_>> =
-        jobs.iter().zip(weights).map(|(job, weight)| MixWork { job, weight }).collect();
-    let (apply, stop) = (apply::on(&works[0].machine), AtomicBool::new(false));
-    let options = CompareOptions {
-        rule: Rule::default(),
-        replicas: 0,
-        reference: &works[0].reference,
-        standards: &[],
-        apply: &apply,
-        done: &|_| {},
-        stop: &stop,
-    };
-    let (comparisons, mix) = compare_mix(&mixed, &options, false).unwrap();
-    let mix = mix.unwrap();
+    let (comparisons, mix) = mixed(&works, [3.0, 1.0], Some(&policies), 0);
     assert_eq!(mix.weights.iter().map(|w| w.weight).collect::<Vec<_>>(), [0.75, 0.25]);
     for policy in &mix.policies {
         let of = |(c, _): &(Comparison, _), share: f64| {

@@ -1,7 +1,7 @@
 //! The shapes of what `--json` prints, as JSON Schema in `docs/schema`.
 //!
 //! They are made from the types that are printed and from their comments. `WATTWISE_BLESS=1 cargo test -p wattwise
-//! --bin wattwise schema` writes them anew; without it the tests compare. (`compare-3.json` is written by hand: it also says which
+//! --lib schema` writes them anew; without it the tests compare. (`compare-3.json` is written by hand: it also says which
 //! values make sense together.)
 
 use crate::exit::Named;
@@ -31,10 +31,7 @@ fn check<T: JsonSchema>(name: &str, version: &str) {
         std::fs::write(&path, &made).expect("docs/schema can be written");
     }
     let kept = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        kept == made,
-        "{name} is out of date: WATTWISE_BLESS=1 cargo test -p wattwise --bin wattwise schema"
-    );
+    assert!(kept == made, "{name} is out of date: WATTWISE_BLESS=1 cargo test -p wattwise --lib schema");
 }
 
 #[test]

@@ -376,14 +376,11 @@ fn a_killed_recording_can_be_read_and_is_called_incomplete() {
         program.current_dir(place.0.path()).args(["record", "-o", name, "--", "sh", "-c"]);
         program.arg("while sleep 0.01; do :; done");
         let mut recorder = program.spawn().unwrap();
-        let size = || place.at(name).metadata().map_or(0, |m| m.len());
-        let begin = loop {
-            if size() > 0 {
-                break size();
-            }
-        };
-        while size() < begin + 200_000 {
-            std::thread::sleep(std::time::Duration::from_millis(5));
+        // perf's FINISHED_ROUND: what is before the last but one is of all CPUs.
+        let round = [68, 0, 0, 0, 0, 0, 8, 0];
+        let rounds = |file: Vec<u8>| file.windows(round.len()).filter(|bytes| **bytes == round).count();
+        while std::fs::read(place.at(name)).map_or(0, rounds) < 6 {
+            std::thread::sleep(std::time::Duration::from_millis(50));
         }
         let children = format!("/proc/{0}/task/{0}/children", recorder.id());
         let children = std::fs::read_to_string(children).unwrap();

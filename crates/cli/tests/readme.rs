@@ -22,7 +22,7 @@ const NOBODY: u32 = 65534;
 
 /// What makes a command short: its words, and what is added.
 const SHORT: [(&str, &str); 12] = [
-    ("prove", "--for 1200ms --block 200ms"),
+    ("prove", "--duration 1200ms --block 200ms"),
     ("top", "--once --every 200ms"),
     ("bench wake", "--times 20 --sleep 300us"),
     ("compare", "--replicas 8"),
@@ -38,7 +38,7 @@ const SHORT: [(&str, &str); 12] = [
 /// What a line's words stand for here.
 const STANDS_FOR: [(&str, &str); 5] = [
     ("--budget 2min", "--budget trials=40"),
-    ("--for 30s", "--for 1s"),
+    ("--duration 30s", "--duration 1s"),
     ("~/.local/state/wattwise/ab-1795257234-4711.jsonl", "$(ls -t state/wattwise/ab-*.jsonl | head -1)"),
     (" /mnt", " mnt"),
     ("-- program", "-- ./work"),

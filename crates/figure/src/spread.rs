@@ -10,6 +10,14 @@ pub fn mean_sd(values: &[f64]) -> (f64, f64) {
     (mean, if n > 1.0 { (squares / (n - 1.0)).sqrt() } else { 0.0 })
 }
 
+/// The value that a share `q` of a sorted sample does not exceed, between neighbours in proportion; 0 of none.
+pub fn quantile(sorted: &[f64], q: f64) -> f64 {
+    let Some(last) = sorted.len().checked_sub(1) else { return 0.0 };
+    let at = q.clamp(0.0, 1.0) * last as f64;
+    let (low, high) = (sorted[at as usize], sorted[(at as usize + 1).min(last)]);
+    low + (high - low) * at.fract()
+}
+
 /// A sample of durations or figures.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -56,5 +64,12 @@ mod tests {
         assert!((s.sd - 29.011_49).abs() < 1e-4);
         assert_eq!(Spread::of(&[3.0]).map(|s| (s.sd, s.p99)), Some((0.0, 3.0)));
         assert!(Spread::of(&[]).is_none());
+    }
+
+    #[test]
+    fn quantiles_lie_between_neighbours() {
+        assert_eq!(quantile(&[1.0, 2.0, 3.0, 4.0, 5.0], 0.5), 3.0);
+        assert_eq!(quantile(&[1.0, 2.0], 0.05), 1.05);
+        assert_eq!((quantile(&[], 0.5), quantile(&[7.0], 0.9)), (0.0, 7.0));
     }
 }

@@ -51,10 +51,17 @@ fn intervals(mix: &Mix, one: &Comparison) -> Section {
         zero: Some(0.0),
         rows: rows(mix).filter(|p| p.over_limit_in.is_empty()).map(whisker).collect(),
         note: format!(
-            "Policies within the limit in every workload; median and 90 % of {} replicas.",
-            one.replicas
+            "Policies within the limit in every workload; median and 90 % of {} replicas{}.",
+            one.replicas,
+            fewer(mix)
         ),
     })
+}
+
+/// Of how many replicas the others are.
+fn fewer(mix: &Mix) -> String {
+    let left = mix.policies.iter().filter(|p| p.over_limit_in.is_empty()).filter_map(|p| p.raced_out_after);
+    left.max().map_or_else(String::new, |n| format!(", of {n} where others were better in these"))
 }
 
 fn policies(mix: &Mix, one: &Comparison) -> Section {
@@ -65,7 +72,10 @@ fn policies(mix: &Mix, one: &Comparison) -> Section {
             _ if is_reference => "the reference".to_owned(),
             Some(_) => format!("too slow: {}", p.over_limit_in.join(", ")),
             None if mix.answer.tied.contains(&p.policy) => "no clear difference".to_owned(),
-            None => "within the limit".to_owned(),
+            None => match p.raced_out_after {
+                Some(replicas) => format!("others were better in {replicas} replicas"),
+                None => "within the limit".to_owned(),
+            },
         };
         vec![
             p.policy.clone(),
@@ -100,13 +110,16 @@ fn works(mix: &Mix, comparisons: &[Comparison]) -> Section {
     };
     Section::Table(Table {
         title: format!("{} in each workload", mix.answer.recommended),
-        head: ["Workload", "Share of the hours", "Change of energy", "Best for this workload alone"]
+        head: ["Workload", "Share of the hours", "Change of energy", "Best there"]
             .into_iter()
             .filter(|head| !kept || *head != "Change of energy")
             .map(str::to_owned)
             .collect(),
         rows: comparisons.iter().zip(&mix.weights).map(row).collect(),
-        note: if kept { String::new() } else { format!("Against {}.", one_reference(comparisons)) },
+        note: format!(
+            "{}Best there: of the policies that ran in all replicas; wattwise compare WORKLOAD may find a better one.",
+            if kept { String::new() } else { format!("Against {}. ", one_reference(comparisons)) }
+        ),
     })
 }
 

@@ -1,6 +1,6 @@
 //! What a replay gives back: times, energies, latencies, and a timeline of bounded size.
 
-pub use crate::tasks::work::{Episode, Period, WorkOutcome};
+pub use crate::tasks::work::{Episode, EpisodeRuns, Period, WorkOutcome};
 use wattwise_figure::Histogram;
 
 /// The state of a replay's accounts at one moment.

@@ -52,7 +52,7 @@ fn play(w: &Workload, until_ns: u64, change: impl FnOnce(&mut Setup<'_, '_>)) ->
 }
 
 fn spans(work: &WorkOutcome, task: usize) -> Vec<(u64, u64)> {
-    work.episodes[task].iter().map(|e| (e.began_ns / MS, e.ended_ns / MS)).collect()
+    work.episodes[task].iter().map(|e| (e.began_ns / MS, e.recorded.ended_ns / MS)).collect()
 }
 
 /// The first task's timer lets the second run too: one episode from 10 ms to the second's block at 19 ms.
@@ -81,6 +81,34 @@ fn an_early_wake_up_belongs_to_the_run_after_the_block() {
     let (own, _) = play(&workload(vec![task("first", first), task("second", second)], 0), 0, |_| {});
     assert_eq!(spans(&own.work, 1), [(1, 11)], "its own run");
     assert_eq!(spans(&own.work, 0)[0], (1, 15), "the waker's, to the end of what it let run");
+}
+
+/// The second message was recorded behind the first, and comes 50 ms before it here, as the first one's sender has long to do. It
+/// is answered at once, with the work of the first; the server has its own work still to do then. Where that is much more than
+/// what it was answered with, it was not answered.
+#[test]
+fn a_message_that_overtakes_another_has_not_waited_for_it() {
+    let responses = |own_ms: u64| {
+        let first = script(&[Op::SleepUntil(10 * MS), run_ms(60), Op::Wake(TaskId(2))]);
+        let second = script(&[Op::SleepUntil(20 * MS), Op::Wake(TaskId(2))]);
+        let server = script(&[Op::Block, run_ms(2), Op::Block, run_ms(own_ms)]);
+        let tasks = vec![task("first", first), task("second", second), task("server", server)];
+        let mut w = workload(tasks, 0);
+        // Of a hundred times the clock.
+        w.recorded = Some(Recorded::new(2, 100_000_000));
+        w.label_episodes();
+        let (own, _) = play(&w, 0, |_| {});
+        let of = |task: usize| own.work.episodes[task][0].response_ns(u64::MAX).unwrap() / MS;
+        [of(0), of(1)]
+    };
+    // The server ran on the sender's CPU for 2 ms.
+    let sent = 10 + 60 + 2;
+    assert_eq!(
+        responses(3),
+        [sent - 10, 2],
+        "the first one's runs of the recording are over before it has come"
+    );
+    assert_eq!(responses(9), [sent - 10, sent + 9 - 20]);
 }
 
 /// A late sleeper's response counts from when its timer should have fired.

@@ -88,21 +88,22 @@ impl ReadPlan {
 
     /// Whether enough is left of a recording of this span: else why not.
     pub(crate) fn is_enough(&self, span: (u64, u64)) -> Result<(), String> {
-        if let Some(cpu) = self.missing {
-            return Err(format!("nothing of CPU {cpu} is recorded, where tasks were woken"));
+        if let Some((from, to)) = self.covered {
+            let (begin, end) = span;
+            let (kept, whole) = (to.min(end).saturating_sub(from.max(begin)), end.saturating_sub(begin));
+            // A hundredth is chance: nothing of the work can be told from it.
+            if kept <= whole / 100 {
+                return Err(format!(
+                    "not all CPUs are recorded all the time (rings were overwritten, or the file is cut short), and all cover only {} of {}",
+                    length(kept),
+                    length(whole)
+                ));
+            }
         }
-        let Some((from, to)) = self.covered else { return Ok(()) };
-        let (begin, end) = span;
-        let (kept, whole) = (to.min(end).saturating_sub(from.max(begin)), end.saturating_sub(begin));
-        // A hundredth is chance: nothing of the work can be told from it.
-        if kept > whole / 100 {
-            return Ok(());
+        match self.missing {
+            Some(cpu) => Err(format!("nothing of CPU {cpu} is recorded, where tasks were woken")),
+            None => Ok(()),
         }
-        Err(format!(
-            "not all CPUs are recorded all the time (rings were overwritten, or the file is cut short), and all cover only {} of {}",
-            length(kept),
-            length(whole)
-        ))
     }
 
     /// What is to be said of it, a sentence each. `span` is that of the whole recording.
@@ -111,9 +112,12 @@ impl ReadPlan {
         if let Some((from, to)) = self.covered {
             let (begin, end) = span;
             let (kept, whole) = (to.min(end).saturating_sub(from.max(begin)), end.saturating_sub(begin));
+            let (why, remedy) = match from > begin {
+                true => ("rings were overwritten, or the file is cut short", "; a larger buffer keeps more"),
+                false => ("the file is cut short", ""),
+            };
             all.push(format!(
-                "Not all CPUs are recorded all the time (rings were overwritten, or the file is cut short): {} of {} are used, which all cover; \
-                 a larger buffer keeps more.",
+                "Not all CPUs are recorded all the time ({why}): {} of {} are used, which all cover{remedy}.",
                 length(kept),
                 length(whole)
             ));

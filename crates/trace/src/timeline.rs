@@ -174,7 +174,11 @@ impl<'a, S: Sink> Timeline<'a, S> {
         match event.kind {
             EventKind::CpuIdle { cpu, .. } => self.saw(cpu, at),
             EventKind::Switch(s) => [s.prev_tid, s.next_tid].into_iter().for_each(|tid| self.runs(tid)),
-            EventKind::Waking(t) if self.ran.get(t.tid as usize) != Some(&true) => {
+            // After the covered time a CPU's events may be missing for another reason.
+            EventKind::Waking(t)
+                if self.ran.get(t.tid as usize) != Some(&true)
+                    && self.plan.covered.is_none_or(|(_, to)| at <= to) =>
+            {
                 let (cpu, times) = self.waited.entry(t.tid).or_default();
                 (*cpu, *times) = (t.cpu, *times + 1);
             }

@@ -7,8 +7,8 @@
 //! means. The two are independent, so the ends of the interval are the root of the sum of their squares away.
 
 use serde::{Deserialize, Serialize};
-use wattwise_advice::time::quantile;
 use wattwise_figure::mean_sd;
+use wattwise_figure::quantile;
 use wattwise_figure::verdict;
 
 /// How sure an interval is.

@@ -25,7 +25,8 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("sim", &["model", "policy", "figure"]),
     ("trace", &["model", "figure", "packed", "child", "output", "threads"]),
     ("replay", &["sim", "trace", "model", "policy", "lockbench", "figure"]),
-    ("advice", &["replay"]),
+    ("responses", &["sim", "model", "figure"]),
+    ("advice", &["responses", "replay"]),
     ("tune", &["advice", "output"]),
     ("study", &["advice", "page"]),
     // Machine wing.

@@ -4,24 +4,32 @@
 //! seconds. So policies race (`race`): all in a few replicas, those that can still be the best in more. Around those that are
 //! near the best a ladder of limits is climbed down, and its steps become finer where the best lies (`ladder`).
 //!
-//! The race only chooses. The finalists run in other replicas, as many as were asked for, and what is said of the
-//! recommended one comes from replicas that had no part in choosing it.
+//! Over several works there is one race (`race`), with fewer ladders and steps and a smaller final, since each policy runs in all
+//! works: `ALONE` and `SEVERAL` say how closely is looked.
+//!
+//! The race only chooses. The finalists run in other replicas, as many as were asked for. Of one work, what is said of the
+//! recommended policy comes from replicas that had no part in choosing it; of several, the few finalists are compared and
+//! chosen in the same ones.
 
 mod ladder;
+mod look;
 mod race;
-mod several;
 
 use self::ladder::{Ladder, Rung};
-use self::race::{Entrant, Race};
-pub(crate) use self::several::over_all;
+use self::look::RacedWork;
+use self::race::{Entrant, Finalist, Race};
 use crate::conclude::{Findings, Second, conclude};
 use crate::error::CompareError;
 use crate::field::{ReplicaField, field};
-use crate::judge::{self, Column, TimeStanding};
+use crate::judge::{self, Column};
 use crate::options::{CompareOptions, PolicyDetail};
 use crate::result::Comparison;
 use crate::runs::Runs;
+use crate::ties::{CLOSE, NOTICEABLE};
+use crate::time::TimeKind;
+use std::ops::Range;
 use std::sync::atomic::Ordering;
+use wattwise_replay::spec::PolicySpec;
 
 /// Numbers of the replicas of the race, and of those that confirm a choice, above the first of the final's.
 const RACE: u64 = 1 << 19;
@@ -29,16 +37,133 @@ const CONFIRM: u64 = 1 << 18;
 
 /// How closely a search looks.
 struct Depth {
-    /// Ladders beside the reference's and that of the highest speed.
-    ladders: usize,
+    ladders: LadderChoice,
     /// Steps of a ladder, in per cent of the highest speed, and by how much its best may be worse than the best of all before
     /// each.
     steps: &'static [(u32, f64)],
+    finals: FinalSize,
+    /// Whether limits of the best, and of what is nearly within the limit of time, are tried with the policies that have no ladder.
+    across: bool,
+    /// Whether policies with a limit of speed, and limits of power, run from the beginning. Else only the latter run, and only after
+    /// the ladders: by then more is known to be hopeless.
+    limits_first: bool,
 }
 
-/// For one work, and for one of several, where what is best by itself is only a start.
-const ALONE: Depth = Depth { ladders: 3, steps: &[(5, 0.05), (2, 0.03), (1, 0.02), (1, 0.02), (1, 0.02)] };
-const ONE_OF_SEVERAL: Depth = Depth { ladders: 1, steps: &[(5, 0.03)] };
+/// Which policies have ladders beside the reference and the highest speed.
+struct LadderChoice {
+    /// So many of the cheapest.
+    most: usize,
+    /// What one costs at most over the reference.
+    cost: f64,
+    /// How many of them may have a limit of C-states.
+    with_states: usize,
+}
+
+/// What runs in the final beside the reference.
+struct FinalSize {
+    /// Policies at most, and by how much they may be worse than the best.
+    most: usize,
+    worse: f64,
+    /// Of those over the limit of time in some replicas, so many.
+    nearly: usize,
+    /// Whether the limit next above the best runs as well. Else it runs only if the best does not keep the limit of time.
+    safer: bool,
+}
+
+/// For one work, and for several, each of which takes its time.
+const ALONE: Depth = Depth {
+    ladders: LadderChoice { most: 3, cost: f64::INFINITY, with_states: 3 },
+    steps: &[(5, 0.05), (2, 0.03), (1, 0.02), (1, 0.02), (1, 0.02)],
+    finals: FinalSize { most: 9, worse: 0.05, nearly: 2, safer: true },
+    across: false,
+    limits_first: true,
+};
+const SEVERAL: Depth = Depth {
+    ladders: LadderChoice { most: 2, cost: 1.0 - CLOSE, with_states: 1 },
+    steps: &[(5, 0.05), (2, 0.02)],
+    finals: FinalSize { most: 2, worse: 2.0 * NOTICEABLE, nearly: 1, safer: false },
+    across: true,
+    limits_first: false,
+};
+
+/// What a race found over one work or several.
+pub(crate) struct Raced {
+    entrants: Vec<Entrant>,
+    finalists: Vec<Finalist>,
+    /// By entrant, what it cost by replica of the race, over several works the mean power; where it ran the whole race and kept
+    /// the limit of time.
+    pub(crate) costs: Vec<Option<Vec<f64>>>,
+    /// How many policies were tried.
+    pub(crate) tried: usize,
+}
+
+impl Raced {
+    /// The policies that took part.
+    pub(crate) fn policies(&self) -> Vec<PolicySpec> {
+        self.entrants.iter().map(|e| e.rung.policy.clone()).collect()
+    }
+
+    /// Without those that were left after a few replicas.
+    fn without_the_hopeless(mut self) -> Raced {
+        let in_final = |at: usize| self.finalists.iter().any(|f| f.entrant == at);
+        let stays = |(at, entrant): (usize, &Entrant)| entrant.ran_the_race() || in_final(at);
+        let stay: Vec<bool> = self.entrants.iter().enumerate().map(stays).collect();
+        let now_at = |was: usize| stay[..was].iter().filter(|stays| **stays).count();
+        for finalist in &mut self.finalists {
+            finalist.entrant = now_at(finalist.entrant);
+            finalist.instead_of = finalist.instead_of.map(now_at);
+        }
+        let (mut entrants, mut costs) = (stay.iter(), stay.iter());
+        self.entrants.retain(|_| entrants.next() == Some(&true));
+        self.costs.retain(|_| costs.next() == Some(&true));
+        self
+    }
+
+    /// The final of one of the race's works, and what the race says of the others. `all` are the work's runs with
+    /// [`Raced::policies`].
+    pub(crate) fn findings<'r, 'a, 'j>(
+        &self,
+        work: usize,
+        all: &'r Runs<'a, 'j>,
+        numbers: Range<u64>,
+        stopped: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Findings<'r, 'a, 'j>, CompareError> {
+        let (nominal, judged) = all.nominal()?;
+        let policies = |p: &usize| all.policies[*p].clone();
+        let in_final: Vec<usize> = self.finalists.iter().map(|f| f.entrant).collect();
+        let final_runs = all.among(&in_final.iter().map(policies).collect::<Vec<_>>());
+        let ReplicaField { columns: in_replicas, draws } = field(&final_runs, numbers, judged.kind, stopped)?;
+        let finals = match draws.is_empty() {
+            // Stopped before the final: the nominal model alone.
+            true => {
+                let samples = judge::samples(all, &nominal, judged.kind);
+                in_final.iter().map(|&p| vec![samples[p].clone()]).collect()
+            }
+            false => in_replicas,
+        };
+        let goal = all.rule.goal;
+        let in_race = |e: &Entrant| (e.ran_the_race() && !e.slow).then(|| e.columns[work].cost(goal));
+        let mut found = Findings {
+            runs: all,
+            columns: self.entrants.iter().map(|e| e.column(work)).collect(),
+            draws,
+            raced_out: vec![true; self.entrants.len()],
+            in_race: self.entrants.iter().map(in_race).collect(),
+            instead_of: vec![None; self.entrants.len()],
+            searched: Some(self.tried),
+            confirmed: Vec::new(),
+            nominal,
+            judged,
+        };
+        let kind = found.judged.kind;
+        for (finalist, column) in self.finalists.iter().zip(judge::columns(&final_runs, finals, kind)) {
+            found.columns[finalist.entrant] = column;
+            found.raced_out[finalist.entrant] = false;
+            found.instead_of[finalist.entrant] = finalist.instead_of;
+        }
+        Ok(found)
+    }
+}
 
 /// The result of a race among the job's policies and their limits.
 pub(crate) fn best(
@@ -47,107 +172,112 @@ pub(crate) fn best(
     first: u64,
 ) -> Result<(Comparison, Vec<PolicyDetail>), CompareError> {
     let stopped = || options.stop.load(Ordering::Relaxed);
-    let kind = runs.kind()?;
-    let mut race = Race::new(runs, kind, first.wrapping_add(RACE), &stopped, options.apply);
-    raced(runs, &mut race, &ALONE)?;
-    let finalists = race.finalists();
-    let entrants = race.into_entrants();
-    if finalists.is_empty() {
+    let race = raced(std::slice::from_ref(runs), &[1.0], options, first, &ALONE)?;
+    if race.finalists.is_empty() {
         // Stopped before anything had run.
-        let (nominal, judged) = runs.nominal()?;
         let field = ReplicaField { columns: Vec::new(), draws: Vec::new() };
-        return conclude(Findings::all(runs, (nominal, judged), field), options, &Second::NONE);
+        return conclude(Findings::all(runs, runs.nominal()?, field), options, &Second::NONE);
     }
-    let policies: Vec<_> = entrants.iter().map(|e| e.rung.policy.clone()).collect();
-    let all = runs.among(&policies);
-    let (nominal, judged) = all.nominal()?;
-    let in_final: Vec<_> = finalists.iter().map(|f| policies[f.entrant].clone()).collect();
-    let final_runs = runs.among(&in_final);
+    let all = runs.among(&race.policies());
     let numbers = first..first.saturating_add(options.replicas);
-    let ReplicaField { columns: in_replicas, draws } = field(&final_runs, numbers.clone(), kind, &stopped)?;
-    let finals = match draws.is_empty() {
-        // Stopped before the final: the nominal model alone.
-        true => {
-            let samples = judge::samples(&all, &nominal, kind);
-            finalists.iter().map(|f| vec![samples[f.entrant].clone()]).collect()
-        }
-        false => in_replicas,
-    };
-    let goal = runs.rule.goal;
-    let in_race: Vec<_> =
-        entrants.iter().map(|e| (e.ran_the_race() && !e.slow).then(|| e.column.cost(goal))).collect();
-    // Too few replicas do not show that the limit of time is kept; but what was left for its cost was not found slow.
-    let column =
-        |e: Entrant| Column { kept: TimeStanding { admissible: !e.slow, ..e.column.kept }, ..e.column };
-    let mut columns: Vec<Column> = entrants.into_iter().map(column).collect();
-    let mut raced_out = vec![true; columns.len()];
-    let mut instead_of = vec![None; columns.len()];
-    for (finalist, column) in finalists.iter().zip(judge::columns(&final_runs, finals, kind)) {
-        columns[finalist.entrant] = column;
-        raced_out[finalist.entrant] = false;
-        instead_of[finalist.entrant] = finalist.instead_of;
-    }
+    let found = race.findings(0, &all, numbers.clone(), &stopped)?;
+    let kind = found.judged.kind;
     let confirm = first.wrapping_add(CONFIRM);
     let again = |policy: usize| {
-        let runs = all.among(std::slice::from_ref(&all.policies[policy]));
-        let field = field(&runs, confirm..confirm.saturating_add(options.replicas), kind, &stopped)?;
-        if stopped() {
-            return Ok(None);
-        }
-        let of_reference = |(at, column)| (at != runs.reference).then_some(column);
-        Ok(judge::columns(&runs, field.columns, kind).into_iter().enumerate().find_map(of_reference))
+        let numbers = confirm..confirm.saturating_add(options.replicas);
+        Ok(in_final(&all, &[policy], numbers, kind, &stopped)?.pop())
     };
-    let back = |left: &[usize]| {
-        let policies: Vec<_> = left.iter().map(|&p| all.policies[p].clone()).collect();
-        let runs = all.among(&policies);
-        let field = field(&runs, numbers.clone(), kind, &stopped)?;
-        if stopped() {
-            return Ok(Vec::new());
-        }
-        let columns = judge::columns(&runs, field.columns, kind).into_iter().enumerate();
-        Ok(columns.filter(|(at, _)| *at != runs.reference).map(|(_, column)| column).collect())
-    };
-    let found = Findings {
-        runs: &all,
-        nominal,
-        judged,
-        columns,
-        draws,
-        raced_out,
-        in_race,
-        instead_of,
-        searched: true,
-        confirmed: Vec::new(),
-    };
+    let back = |left: &[usize]| in_final(&all, left, numbers.clone(), kind, &stopped);
     conclude(found, options, &Second { again: &again, back: &back })
 }
 
-/// Runs the race: the policies as they are, a ladder for those near the best, finer steps, C-states, limits of power.
-fn raced(runs: &Runs<'_, '_>, race: &mut Race<'_, '_, '_>, depth: &Depth) -> Result<(), CompareError> {
+/// Some of a work's policies other than the reference in the replicas `numbers`; none where it is stopped.
+pub(crate) fn in_final(
+    all: &Runs<'_, '_>,
+    policies: &[usize],
+    numbers: Range<u64>,
+    kind: TimeKind,
+    stopped: &(dyn Fn() -> bool + Sync),
+) -> Result<Vec<Column>, CompareError> {
+    let policies: Vec<_> = policies.iter().map(|&p| all.policies[p].clone()).collect();
+    let runs = all.among(&policies);
+    let field = field(&runs, numbers, kind, stopped)?;
+    if stopped() {
+        return Ok(Vec::new());
+    }
+    // The reference was put in, and perhaps standards at the end.
+    let columns = judge::columns(&runs, field.columns, kind).into_iter().enumerate();
+    let asked = columns.filter(|(at, _)| *at != runs.reference).map(|(_, column)| column);
+    Ok(asked.take(policies.len()).collect())
+}
+
+/// A race over several works; `None` where it was stopped before anything had run. Of what is left after a few replicas only the
+/// number is kept.
+pub(crate) fn over_all(
+    all: &[Runs<'_, '_>],
+    weights: &[f64],
+    options: &CompareOptions<'_>,
+    first: u64,
+) -> Result<Option<Raced>, CompareError> {
+    let race = raced(all, weights, options, first, &SEVERAL)?.without_the_hopeless();
+    Ok(Some(race).filter(|race| !race.finalists.is_empty()))
+}
+
+/// Runs a race: the policies as they are, a ladder for those near the best, finer steps, C-states, limits of power.
+fn raced(
+    all: &[Runs<'_, '_>],
+    weights: &[f64],
+    options: &CompareOptions<'_>,
+    first: u64,
+    depth: &Depth,
+) -> Result<Raced, CompareError> {
+    let stopped = || options.stop.load(Ordering::Relaxed);
+    let work = |(runs, &weight)| RacedWork::new(runs, weight, first.wrapping_add(RACE));
+    let works = all.iter().zip(weights).map(work).collect::<Result<Vec<_>, _>>()?;
+    let mut race = Race::new(works, &stopped, options.apply);
+    // All works have the same policies, on the same machine.
+    let runs = &all[0];
     let bases: Vec<Rung> = runs.policies.iter().filter(|p| p.limits.max.is_none()).map(Rung::base).collect();
     let reference = Rung::base(&runs.policies[runs.reference]);
     let shallow = ladder::shallower(&reference.policy, runs.job.machine);
-    let others = runs.policies.iter().filter(|p| p.limits.max.is_some()).map(Rung::base);
+    let limited = runs.policies.iter().filter(|p| p.limits.max.is_some()).map(Rung::base);
     let capped = ladder::capped(&reference.policy, runs.job.machine);
-    let as_they_are = std::iter::once(reference.clone()).chain(bases).chain(others);
-    race.enter(as_they_are.chain(shallow.clone()).chain(capped).collect())?;
+    let as_they_are = std::iter::once(reference.clone()).chain(bases);
+    match depth.limits_first {
+        true => {
+            race.enter(as_they_are.chain(limited).chain(shallow.clone()).chain(capped.clone()).collect())?
+        }
+        false => race.enter(as_they_are.chain(shallow.clone()).collect())?,
+    }
 
-    let mut ladders = race.ladders(depth.ladders);
+    let mut ladders = race.ladders(&depth.ladders);
     for percent in ladder::COARSE {
         ladders.retain(|l| race.goes_on(l));
         race.enter(ladders.iter().filter_map(|l| l.rung(percent)).collect())?;
     }
-    let ladders = race.ladders(depth.ladders);
+    let mut ladders = race.ladders(&depth.ladders);
+    if depth.across {
+        let percents: Vec<u32> =
+            race.best().into_iter().chain(race.surest()).map(|rung| rung.percent).collect();
+        let unclimbed = race.unclimbed(&ladders);
+        race.enter(percents.iter().flat_map(|&p| unclimbed.iter().filter_map(move |l| l.rung(p))).collect())?;
+        let best = race.best().map(|best| best.ladder);
+        ladders.extend(race.unclimbed(&ladders).into_iter().filter(|l| Some(&l.base.text) == best.as_ref()));
+    }
     for &(step, worse) in depth.steps {
         let near = |l: &&Ladder| race.is_near(l, worse) || race.is_unclimbed(l);
         let rungs: Vec<Rung> = ladders.iter().filter(near).flat_map(|l| race.around(l, step)).collect();
         race.enter(rungs)?;
     }
+    // Those that ran are not run again.
+    race.enter(capped)?;
     // With the best speed only where they are better than none with the reference's.
     let cheap: Vec<_> = shallow.iter().filter(|s| race.ratio(s).is_some_and(|r| r < 1.0)).collect();
     if let Some(best) = race.best().filter(|b| b.policy.text != reference.policy.text) {
         let shallow = cheap.iter().filter_map(|s| ladder::with_states_of(&best, s));
         race.enter(shallow.chain(ladder::capped(&best.policy, runs.job.machine)).collect())?;
     }
-    Ok(())
+    let (finalists, costs) = (race.finalists(&depth.finals), race.costs());
+    let entrants = race.into_entrants();
+    Ok(Raced { tried: entrants.len(), entrants, finalists, costs })
 }

@@ -1,14 +1,18 @@
 //! A race of policies over the same few replicas: those that cannot be the best are left early.
+//!
+//! A race is over one work or over several. Over several a policy must keep the limit of time in each, and costs the weighted
+//! mean of its power.
 
 use super::ladder::{Ladder, Rung, WHOLE};
+use super::look::{self, RaceLook, RacedWork};
+use super::{FinalSize, LadderChoice};
 use crate::error::CompareError;
-use crate::judge::{self, Column, Judge, Sample};
+use crate::judge::{self, Column, Sample, TimeStanding, mean_power};
 use crate::rule::Goal;
-use crate::runs::{ReferenceRun, Runs};
 use crate::time::TimeKind;
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::BTreeSet;
+use std::ops::Range;
 use wattwise_policy::{DomainInfo, Khz};
 use wattwise_replay::spec::PolicySpec;
 use wattwise_sim::platform;
@@ -20,21 +24,16 @@ pub(crate) const WHOLE_RACE: u64 = 16;
 const HOPELESS: f64 = 0.03;
 /// Responses that are so many times the reference's in the first look are hopeless.
 const HOPELESS_RESPONSES: f64 = 2.0;
-/// Policies worse than the best by more than this share are not in the final.
-const FINAL: f64 = 0.05;
-/// Policies in the final at most, beside the reference.
-const FINALISTS: usize = 9;
-/// Of those over the limit of time in some replicas, so many are in the final.
-const NEARLY: usize = 2;
 /// Runs whose joules and times differ by no more than this share are one: sums of floating-point numbers in another order.
 const SAME: f64 = 1e-9;
-/// They are within it in at least this share of the race's.
-const NEARLY_WITHIN: f64 = 0.5;
+/// How near to the limit of time one comes at least that is in the final for it.
+const NEAR: f64 = 0.5;
 
 /// A policy that took part.
 pub(crate) struct Entrant {
     pub(crate) rung: Rung,
-    pub(crate) column: Column,
+    /// By work.
+    pub(crate) columns: Vec<Column>,
     /// It does not keep the limit of time.
     pub(crate) slow: bool,
 }
@@ -42,9 +41,25 @@ pub(crate) struct Entrant {
 impl Entrant {
     /// Whether it ran in all of the race's replicas.
     pub(crate) fn ran_the_race(&self) -> bool {
-        self.column.own.len() as u64 == WHOLE_RACE
+        self.columns.iter().all(|c| c.own.len() as u64 == WHOLE_RACE)
+    }
+
+    /// What it came to in a work. Too few replicas do not show that the limit of time is kept; but what was left for its cost
+    /// was not found slow.
+    pub(crate) fn column(&self, work: usize) -> Column {
+        let column = &self.columns[work];
+        let admissible = if self.ran_the_race() { column.kept.admissible } else { !self.slow };
+        Column { kept: TimeStanding { admissible, ..column.kept.clone() }, ..column.clone() }
+    }
+
+    /// Whether it keeps the limit of time in each work, as far as it ran.
+    fn keeps_time(&self) -> bool {
+        self.columns.iter().all(|c| c.kept.admissible)
     }
 }
+
+/// A policy's samples, by work.
+type WorkSamples = Vec<Vec<Sample>>;
 
 /// One that runs in the final.
 pub(crate) struct Finalist {
@@ -58,10 +73,7 @@ pub(crate) type Apply<'f> = &'f wattwise_replay::apply::Apply<'f>;
 
 /// The race.
 pub(crate) struct Race<'f, 'a, 'j> {
-    runs: &'f Runs<'a, 'j>,
-    kind: TimeKind,
-    /// Number of its first replica.
-    first: u64,
+    works: Vec<RacedWork<'f, 'a, 'j>>,
     stopped: &'f (dyn Fn() -> bool + Sync),
     apply: Apply<'f>,
     domains: Vec<DomainInfo>,
@@ -69,69 +81,18 @@ pub(crate) struct Race<'f, 'a, 'j> {
     /// Texts, and speeds that a ladder's limits come to on each domain: what was tried.
     seen: BTreeSet<String>,
     limits: BTreeSet<(String, Vec<Khz>)>,
-    /// Those in which anything ran.
-    replicas: Mutex<Replicas>,
-}
-
-/// Policies and the reference in the same replicas.
-#[derive(Default)]
-struct RaceLook {
-    /// By policy.
-    own: Vec<Vec<Sample>>,
-    reference: Vec<Sample>,
-    /// By standard.
-    standards: Vec<Vec<Sample>>,
-}
-
-/// What policies are held against in one replica.
-struct Against {
-    begun: ReferenceRun,
-    reference: Sample,
-    /// By standard.
-    standards: Vec<Sample>,
-}
-
-/// By number.
-type Replicas = BTreeMap<u64, Arc<Against>>;
-
-impl RaceLook {
-    fn new(policies: usize, standards: usize) -> RaceLook {
-        let none = |n| vec![Vec::new(); n];
-        RaceLook { own: none(policies), reference: Vec::new(), standards: none(standards) }
-    }
-
-    /// What the policies are held against, of this look and one before it.
-    fn after(mut self, before: RaceLook) -> RaceLook {
-        let more = before.standards.into_iter().zip(&mut self.standards);
-        more.for_each(|(mut all, more)| {
-            all.append(more);
-            *more = all;
-        });
-        self.reference = [before.reference, self.reference].concat();
-        self
-    }
 }
 
 impl<'f, 'a, 'j> Race<'f, 'a, 'j> {
+    /// Over works that have the same machine and policies.
     pub(crate) fn new(
-        runs: &'f Runs<'a, 'j>,
-        kind: TimeKind,
-        first: u64,
+        works: Vec<RacedWork<'f, 'a, 'j>>,
         stopped: &'f (dyn Fn() -> bool + Sync),
         apply: Apply<'f>,
     ) -> Self {
-        Race {
-            runs,
-            kind,
-            first,
-            stopped,
-            apply,
-            domains: platform(runs.job.machine).domains,
-            entrants: Vec::new(),
-            seen: BTreeSet::new(),
-            limits: BTreeSet::new(),
-            replicas: Mutex::default(),
-        }
+        let domains = works.first().map_or_else(Vec::new, |w| platform(w.runs.job.machine).domains);
+        let (entrants, seen, limits) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
+        Race { works, stopped, apply, domains, entrants, seen, limits }
     }
 
     pub(crate) fn into_entrants(self) -> Vec<Entrant> {
@@ -139,11 +100,15 @@ impl<'f, 'a, 'j> Race<'f, 'a, 'j> {
     }
 
     fn goal(&self) -> Goal {
-        self.runs.rule.goal
+        self.works[0].runs.rule.goal
+    }
+
+    fn policies(&self) -> &[PolicySpec] {
+        &self.works[0].runs.policies
     }
 
     fn reference(&self) -> &PolicySpec {
-        &self.runs.policies[self.runs.reference]
+        self.works[0].reference()
     }
 
     /// Runs policies that have not run yet, and keeps what they came to.
@@ -152,47 +117,50 @@ impl<'f, 'a, 'j> Race<'f, 'a, 'j> {
         if rungs.is_empty() || (self.stopped)() {
             return Ok(());
         }
-        let first = self.run(&rungs, 0..FIRST_LOOK)?;
-        if first.reference.is_empty() {
+        let mut first = self.look(&rungs, 0..FIRST_LOOK)?;
+        if first.iter().any(|look| look.reference.is_empty()) {
             return Ok(());
         }
-        let reference = self.against(&first);
-        let (mut go_on, mut left) = (Vec::new(), Vec::new());
-        let mut first = first;
-        for (rung, own) in rungs.into_iter().zip(std::mem::take(&mut first.own)) {
-            let so_far = go_on.iter().map(|(_, own)| own).chain(left.iter().map(|e: &Entrant| &e.column.own));
-            if self.is_of_the_search(&rung)
-                && so_far.chain(self.entrants.iter().map(|e| &e.column.own)).any(|o| ran_alike(&own, o))
-            {
-                continue;
+        let mut looked: Vec<(Rung, WorkSamples)> = Vec::new();
+        for (rung, own) in rungs.into_iter().zip(by_policy(&mut first)) {
+            if !self.is_of_the_search(&rung) || !self.ran_before(&own, &looked) {
+                looked.push((rung, own));
             }
-            let column = self.column(own.clone(), &reference, &rung);
-            let slow = self.is_too_slow(&column);
-            let out = rung.policy.text != self.reference().text && (slow || self.is_too_dear(&column));
-            if out { left.push(Entrant { rung, column, slow }) } else { go_on.push((rung, own)) }
+        }
+        let columns = self.columns(looked.clone(), &first);
+        let (mut go_on, mut left) = (Vec::new(), Vec::new());
+        for ((rung, own), columns) in looked.into_iter().zip(columns) {
+            let slow = self.is_too_slow(&columns);
+            let out = rung.policy.text != self.reference().text && (slow || self.is_too_dear(&columns));
+            if out { left.push(Entrant { rung, columns, slow }) } else { go_on.push((rung, own)) }
         }
         let rungs: Vec<Rung> = go_on.iter().map(|(rung, _)| rung.clone()).collect();
-        let mut rest = self.run(&rungs, FIRST_LOOK..WHOLE_RACE)?.after(first);
-        let reference = self.against(&rest);
-        for ((rung, mut own), more) in go_on.into_iter().zip(std::mem::take(&mut rest.own)) {
-            own.extend(more);
-            let column = self.column(own, &reference, &rung);
-            let slow = !column.kept.admissible;
-            self.entrants.push(Entrant { rung, column, slow });
+        let mut rest = self.look(&rungs, FIRST_LOOK..WHOLE_RACE)?;
+        for ((_, own), more) in go_on.iter_mut().zip(by_policy(&mut rest)) {
+            own.iter_mut().zip(more).for_each(|(own, more)| own.extend(more));
+        }
+        let whole: Vec<RaceLook> =
+            first.into_iter().zip(rest).map(|(first, rest)| rest.after(first)).collect();
+        for (rung, columns) in rungs.into_iter().zip(self.columns(go_on, &whole)) {
+            let slow = columns.iter().any(|c| !c.kept.admissible);
+            self.entrants.push(Entrant { rung, columns, slow });
         }
         self.entrants.extend(left);
         Ok(())
     }
 
-    /// Leaves a policy out from now on.
-    pub(crate) fn leave_out(&mut self, text: &str) {
-        self.seen.insert(text.to_owned());
+    /// Whether another policy ran the same in all works.
+    fn ran_before(&self, own: &WorkSamples, looked: &[(Rung, WorkSamples)]) -> bool {
+        let raced = self.entrants.iter().map(|e| e.columns.iter().map(|c| &c.own).collect());
+        let looked = looked.iter().map(|(_, other)| other.iter().collect());
+        let mut before = raced.chain(looked);
+        before.any(|other: Vec<&Vec<Sample>>| own.iter().zip(other).all(|(own, other)| ran_alike(own, other)))
     }
 
     /// Whether a policy can be put in force and has not run yet: limits between the same two levels are one.
     fn is_new(&mut self, rung: &Rung) -> bool {
         let is_reference = rung.policy.text == self.reference().text;
-        let asked = self.runs.policies.iter().any(|p| p.text == rung.policy.text);
+        let asked = self.policies().iter().any(|p| p.text == rung.policy.text);
         if !is_reference && !asked && (self.apply)(&rung.policy).is_err() {
             return false;
         }
@@ -204,95 +172,75 @@ impl<'f, 'a, 'j> Race<'f, 'a, 'j> {
 
     /// Whether nobody asked for a policy by name.
     fn is_of_the_search(&self, rung: &Rung) -> bool {
-        self.runs.policies.iter().all(|p| p.text != rung.policy.text)
+        self.policies().iter().all(|p| p.text != rung.policy.text)
     }
 
-    /// Policies in some of the race's replicas.
-    fn run(&self, rungs: &[Rung], numbers: std::ops::Range<u64>) -> Result<RaceLook, CompareError> {
-        if rungs.is_empty() {
-            return Ok(RaceLook::default());
-        }
-        let goes_on = || !(self.stopped)();
-        let against: Vec<Arc<Against>> =
-            wattwise_threads::filter_map::<_, _, _, Result<_, CompareError>>(numbers, |number| {
-                goes_on().then(|| self.in_replica(self.first.wrapping_add(number)))
-            })?;
-        // Each run by itself, not all of a replica's: a look is over when the last one is, and all threads wait for it.
-        let pairs = against.iter().flat_map(|against| rungs.iter().map(move |rung| (against, rung)));
-        let mut samples = wattwise_threads::map::<_, _, _, Result<Vec<Option<Sample>>, CompareError>>(
-            pairs,
-            |(against, rung)| goes_on().then(|| self.sample(against, &rung.policy)).transpose(),
-        )?
-        .into_iter();
-        let mut look = RaceLook::new(rungs.len(), self.runs.standards.len());
-        for against in &against {
-            let own: Vec<Option<Sample>> = samples.by_ref().take(rungs.len()).collect();
-            // Stopped meanwhile: only replicas in which all ran count.
-            let Some(own) = own.into_iter().collect::<Option<Vec<Sample>>>() else { continue };
-            look.own.iter_mut().zip(own).for_each(|(all, sample)| all.push(sample));
-            let standards = look.standards.iter_mut().zip(&against.standards);
-            standards.for_each(|(all, sample)| all.push(sample.clone()));
-            look.reference.push(against.reference.clone());
-        }
-        Ok(look)
+    /// Policies in some of the race's replicas, by work.
+    fn look(&self, rungs: &[Rung], numbers: Range<u64>) -> Result<Vec<RaceLook>, CompareError> {
+        look::look(&self.works, rungs, numbers, self.stopped)
     }
 
-    /// What policies are held against in a replica; run once a race.
-    fn in_replica(&self, number: u64) -> Result<Arc<Against>, CompareError> {
-        let known = |all: &Replicas| all.get(&number).cloned();
-        let lock = || self.replicas.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(against) = known(&lock()) {
-            return Ok(against);
-        }
-        let begun = self.runs.begin(number)?;
-        let judge = Judge::of(self.runs, &begun, self.kind);
-        let reference = judge.sample(&begun.reference);
-        let standard = |&at: &usize| Ok(judge.sample(&self.runs.join(&begun, &self.runs.policies[at])?));
-        let standards = self.runs.standards.iter().map(standard).collect::<Result<_, CompareError>>()?;
-        let against = Arc::new(Against { begun, reference, standards });
-        lock().insert(number, against.clone());
-        Ok(against)
+    /// What policies and their samples come to: by policy, in the order given, its column in each work.
+    fn columns(&self, policies: Vec<(Rung, WorkSamples)>, looks: &[RaceLook]) -> Vec<Vec<Column>> {
+        let references: Vec<judge::Reference> =
+            self.works.iter().zip(looks).map(|(work, look)| work.held_against(look)).collect();
+        wattwise_threads::map(policies, |(rung, own): (Rung, WorkSamples)| {
+            let is_reference = rung.policy.text == self.reference().text;
+            let of = |((work, own), reference): ((&RacedWork<'_, '_, '_>, _), _)| {
+                judge::column(work.runs, (own, reference), is_reference, work.kind)
+            };
+            self.works.iter().zip(own).zip(&references).map(of).collect()
+        })
     }
 
-    /// A policy in a replica.
-    fn sample(&self, against: &Against, policy: &PolicySpec) -> Result<Sample, CompareError> {
-        if policy.text == self.reference().text {
-            return Ok(against.reference.clone());
-        }
-        let standard = self.runs.standards.iter().position(|&s| self.runs.policies[s].text == policy.text);
-        if let Some(standard) = standard {
-            return Ok(against.standards[standard].clone());
-        }
-        let ran = self.runs.join(&against.begun, policy)?;
-        Ok(Judge::of(self.runs, &against.begun, self.kind).sample(&ran))
-    }
-
-    fn against(&self, look: &RaceLook) -> judge::Reference {
-        judge::Reference::new(self.runs, (look.reference.clone(), look.standards.clone()), self.kind)
-    }
-
-    fn column(&self, own: Vec<Sample>, reference: &judge::Reference, rung: &Rung) -> Column {
-        let is_reference = rung.policy.text == self.reference().text;
-        judge::column(self.runs, (own, reference), is_reference, self.kind)
-    }
-
-    /// Whether the first look leaves no hope that a policy keeps the limit of time.
-    fn is_too_slow(&self, column: &Column) -> bool {
-        let late = column.own.iter().all(|s| !s.within);
-        let most = HOPELESS_RESPONSES * (1.0 + self.runs.rule.max_slowdown);
-        let slow = column.kept.responses.as_ref().is_some_and(|r| r.excess > most);
-        late && self.kind == TimeKind::Makespan || slow
+    /// Whether the first look leaves no hope that a policy keeps the limit of time in each work: in one it is far over it, or its
+    /// responses are over it in most of several. In one of them that may be chance.
+    fn is_too_slow(&self, columns: &[Column]) -> bool {
+        let works = || self.works.iter().zip(columns);
+        let is_over = |work: &RacedWork<'_, '_, '_>, column: &Column, times: f64| {
+            let most = times * (1.0 + work.runs.rule.max_slowdown);
+            column.kept.responses.as_ref().is_some_and(|r| r.excess > most)
+        };
+        let is_late = |work: &RacedWork<'_, '_, '_>, column: &Column| {
+            work.kind == TimeKind::Makespan && column.own.iter().all(|s| !s.within)
+        };
+        let over = works().filter(|(work, column)| is_over(work, column, 1.0)).count();
+        works().any(|(work, column)| is_late(work, column) || is_over(work, column, HOPELESS_RESPONSES))
+            || columns.len() > 1 && 2 * over > columns.len()
     }
 
     /// Whether it leaves no hope that it is the best.
-    fn is_too_dear(&self, column: &Column) -> bool {
+    fn is_too_dear(&self, columns: &[Column]) -> bool {
         let best = self.least().min(1.0);
-        column.cost_ratios(self.goal()).iter().all(|r| *r > best * (1.0 + HOPELESS))
+        self.cost_ratios(columns).iter().all(|r| *r > best * (1.0 + HOPELESS))
+    }
+
+    /// What a policy costs over the reference's, by replica.
+    fn cost_ratios(&self, columns: &[Column]) -> Vec<f64> {
+        if let [column] = columns {
+            return column.cost_ratios(self.goal());
+        }
+        let own = self.mean_power(columns, |c| &c.own);
+        let reference = self.mean_power(columns, |c| &c.reference);
+        own.iter().zip(reference).map(|(own, base)| if base > 0.0 { own / base } else { 1.0 }).collect()
+    }
+
+    /// What each entrant cost that ran the whole race and kept the limit of time, by replica.
+    pub(crate) fn costs(&self) -> Vec<Option<Vec<f64>>> {
+        let cost = |e: &Entrant| match &e.columns[..] {
+            [column] => column.cost(self.goal()),
+            several => self.mean_power(several, |c| &c.own),
+        };
+        self.entrants.iter().map(|e| (e.ran_the_race() && !e.slow).then(|| cost(e))).collect()
+    }
+
+    fn mean_power(&self, columns: &[Column], of: fn(&Column) -> &[Sample]) -> Vec<f64> {
+        mean_power(self.works.iter().map(|w| w.weight).zip(columns.iter().map(of)))
     }
 
     /// An entrant's mean cost over the reference's.
     fn mean(&self, entrant: usize) -> f64 {
-        let ratios = self.entrants[entrant].column.cost_ratios(self.goal());
+        let ratios = self.cost_ratios(&self.entrants[entrant].columns);
         ratios.iter().sum::<f64>() / ratios.len().max(1) as f64
     }
 
@@ -305,10 +253,7 @@ impl<'f, 'a, 'j> Race<'f, 'a, 'j> {
 
     /// Those that ran the whole race and keep the limit of time, the cheapest first.
     fn admissible(&self) -> Vec<usize> {
-        let ran = |e: &usize| {
-            let column = &self.entrants[*e].column;
-            column.kept.admissible && column.own.len() as u64 == WHOLE_RACE
-        };
+        let ran = |e: &usize| !self.entrants[*e].slow && self.entrants[*e].ran_the_race();
         let mut all: Vec<usize> = (0..self.entrants.len()).filter(ran).collect();
         let words = |e: usize| self.entrants[e].rung.policy.text.len();
         all.sort_by(|&a, &b| self.mean(a).total_cmp(&self.mean(b)).then(words(a).cmp(&words(b))));
@@ -324,29 +269,35 @@ impl<'f, 'a, 'j> Race<'f, 'a, 'j> {
         self.admissible().first().map(|&e| self.entrants[e].rung.clone())
     }
 
-    /// The ladders of the reference, of the highest speed, and of so many of the cheapest others.
-    pub(crate) fn ladders(&self, more: usize) -> Vec<Ladder> {
-        let whole = |e: &usize| self.entrants[*e].rung.percent == WHOLE;
-        let cheapest = self.admissible().into_iter().filter(whole);
-        let policy = |e: usize| &self.entrants[e].rung.policy;
+    /// The ladders of the reference, of the highest speed, and of the cheapest others.
+    pub(crate) fn ladders(&self, choice: &LadderChoice) -> Vec<Ladder> {
+        let whole = |e: &usize| self.entrants[*e].rung.percent == WHOLE && self.mean(*e) <= choice.cost;
+        let cheapest = self.admissible().into_iter().filter(whole).map(|e| &self.entrants[e].rung.policy);
         let mut ladders: Vec<Ladder> = vec![Ladder { base: self.reference().clone() }];
-        let mut add = |p: &PolicySpec| {
-            let is_new = ladders.iter().all(|l| l.base.text != p.text);
-            if is_new && p.limits.is_none() {
+        let is_new = |ladders: &[Ladder], p: &PolicySpec| ladders.iter().all(|l| l.base.text != p.text);
+        let add = |ladders: &mut Vec<Ladder>, p: &PolicySpec| {
+            if p.limits.is_none() {
                 ladders.push(Ladder { base: p.clone() });
             }
-            is_new
         };
-        let fastest = self.runs.policies.iter().find(|p| p.text == "performance");
-        fastest.into_iter().for_each(|p| _ = add(p));
-        let mut left = more;
-        for e in cheapest {
-            if left == 0 {
-                break;
+        let fastest = self.policies().iter().find(|p| p.text == "performance");
+        fastest.filter(|p| is_new(&ladders, p)).into_iter().for_each(|p| add(&mut ladders, p));
+        let (mut left, mut with_states) = (choice.most, choice.with_states);
+        for policy in cheapest {
+            let has_states = usize::from(policy.deepest.is_some());
+            if left > 0 && with_states >= has_states && is_new(&ladders, policy) {
+                add(&mut ladders, policy);
+                (left, with_states) = (left - 1, with_states - has_states);
             }
-            left -= usize::from(add(policy(e)));
         }
         ladders
+    }
+
+    /// The ladders that are not among these, of the policies that keep the limit of time as they are.
+    pub(crate) fn unclimbed(&self, climbed: &[Ladder]) -> Vec<Ladder> {
+        let policies = self.admissible().into_iter().map(|e| &self.entrants[e].rung.policy);
+        let others = policies.filter(|p| p.limits.is_none() && climbed.iter().all(|l| l.base.text != p.text));
+        others.map(|p| Ladder { base: p.clone() }).collect()
     }
 
     fn of(&self, ladder: &Ladder) -> impl Iterator<Item = usize> {
@@ -383,11 +334,35 @@ impl<'f, 'a, 'j> Race<'f, 'a, 'j> {
         rungs.iter().filter(tried).count() == 1 && rungs.iter().filter(tried).all(|e| e.slow)
     }
 
-    /// The limits a step below and above the ladder's best.
+    /// The limits a step below and above the ladder's best; below its policy as it is where none keeps the limit of time so far.
     pub(crate) fn around(&self, ladder: &Ladder, step: u32) -> Vec<Rung> {
-        let Some(best) = self.best_of(ladder) else { return Vec::new() };
-        let at = self.entrants[best].rung.percent;
+        let at = self.best_of(ladder).map_or(WHOLE, |best| self.entrants[best].rung.percent);
         [at.saturating_sub(step), at + step].into_iter().filter_map(|p| ladder.rung(p)).collect()
+    }
+
+    /// Those that would be better than the best but do not surely keep the limit of time, the surest first.
+    fn nearly(&self) -> Vec<usize> {
+        let (least, of) = (self.least(), |e: &usize| (self.nearness(*e), self.mean(*e)));
+        let nearly = |e: &usize| {
+            let entrant = &self.entrants[*e];
+            entrant.ran_the_race() && entrant.slow && self.nearness(*e) >= NEAR && self.mean(*e) < least
+        };
+        let mut all: Vec<usize> = (0..self.entrants.len()).filter(nearly).collect();
+        all.sort_by(|a, b| surest_first(of(a), of(b)));
+        all
+    }
+
+    /// The surest of them.
+    pub(crate) fn surest(&self) -> Option<Rung> {
+        self.nearly().first().map(|&e| self.entrants[e].rung.clone())
+    }
+
+    /// How near an entrant comes to the limit of time in the work where it is worst: 1 keeps it.
+    fn nearness(&self, entrant: usize) -> f64 {
+        let of = |(work, column): (&RacedWork<'_, '_, '_>, &Column)| {
+            nearness(&column.kept, column.within_share(), 1.0 + work.runs.rule.max_slowdown)
+        };
+        self.works.iter().zip(&self.entrants[entrant].columns).map(of).fold(1.0, f64::min)
     }
 
     /// The limit next above the cheapest of all, in its ladder.
@@ -395,16 +370,14 @@ impl<'f, 'a, 'j> Race<'f, 'a, 'j> {
         let rung = &self.entrants[best].rung;
         let above = |e: &usize| {
             let other = &self.entrants[*e];
-            other.rung.ladder == rung.ladder
-                && other.rung.percent > rung.percent
-                && other.column.kept.admissible
+            other.rung.ladder == rung.ladder && other.rung.percent > rung.percent && other.keeps_time()
         };
         (0..self.entrants.len()).filter(above).min_by_key(|&e| self.entrants[e].rung.percent)
     }
 
     /// The reference, the best of each ladder that is near the best of all, a safer limit beside that one, and those that
     /// would be better but do not surely keep the limit of time.
-    pub(crate) fn finalists(&self) -> Vec<Finalist> {
+    pub(crate) fn finalists(&self, size: &FinalSize) -> Vec<Finalist> {
         let plain = |entrant| Finalist { entrant, instead_of: None };
         let is_reference = |e: &usize| self.entrants[*e].rung.policy.text == self.reference().text;
         let mut all: Vec<Finalist> = (0..self.entrants.len()).filter(is_reference).map(plain).collect();
@@ -412,33 +385,50 @@ impl<'f, 'a, 'j> Race<'f, 'a, 'j> {
         let mut ladders: BTreeSet<&str> = BTreeSet::new();
         for &e in &admissible {
             let is_whole = self.entrants[e].rung.percent == WHOLE;
-            let is_near = self.mean(e) <= least * (1.0 + FINAL);
+            let is_near = self.mean(e) <= least * (1.0 + size.worse);
             let is_first = ladders.insert(&self.entrants[e].rung.ladder);
-            if is_near && (is_first || is_whole) && !is_reference(&e) && all.len() <= FINALISTS {
+            if is_near && (is_first || is_whole) && !is_reference(&e) && all.len() <= size.most {
                 all.push(plain(e));
             }
         }
-        if let Some(&best) = admissible.first()
+        if size.safer
+            && let Some(&best) = admissible.first()
             && let Some(safer) = self.safer(best)
             && all.iter().all(|f| f.entrant != safer)
         {
             all.push(Finalist { entrant: safer, instead_of: Some(best) });
         }
-        let nearly = |e: &usize| {
-            let column = &self.entrants[*e].column;
-            let of = column.own.len() as u64 == WHOLE_RACE && !column.kept.admissible;
-            of && column.within_share() >= NEARLY_WITHIN && self.mean(*e) < least
-        };
-        let of = |e: &usize| (self.entrants[*e].column.within_share(), self.mean(*e));
-        let mut close: Vec<usize> = (0..self.entrants.len()).filter(nearly).collect();
-        close.sort_by(|a, b| surest_first(of(a), of(b)));
-        all.extend(close.into_iter().take(NEARLY).map(plain));
+        all.extend(self.nearly().into_iter().take(size.nearly).map(plain));
         all
     }
 }
 
-/// Two policies near the limit of time, each by the share of the replicas in which it is within and by its mean cost. One of 16 replicas
-/// over the limit is what chance does to a policy that keeps it in 97 of 100.
+/// Takes the samples out of looks, by policy.
+fn by_policy(looks: &mut [RaceLook]) -> Vec<WorkSamples> {
+    let policies = looks.first().map_or(0, |look| look.own.len());
+    let mut of_work: Vec<_> =
+        looks.iter_mut().map(|look| std::mem::take(&mut look.own).into_iter()).collect();
+    (0..policies).map(|_| of_work.iter_mut().filter_map(Iterator::next).collect()).collect()
+}
+
+/// How near a policy comes to the limit of time: 1 within it, 0 far over it. Of makespan it is the share of the replicas that
+/// are within. Responses are judged over all replicas together: it is 1 less the share of the limit by which they exceed it. A
+/// kind of responses that is rare may exceed it in a few replicas and not in many.
+fn nearness(kept: &TimeStanding, within_share: f64, limit: f64) -> f64 {
+    if kept.admissible {
+        return 1.0;
+    }
+    if kept.missed.iter().any(|m| m.slower) {
+        return 0.0;
+    }
+    match kept.responses.as_ref().filter(|r| r.slower) {
+        Some(responses) => (2.0 - responses.excess / limit).clamp(0.0, 1.0),
+        None => within_share,
+    }
+}
+
+/// Two policies near the limit of time, each by how near it comes and by its mean cost. One of 16 replicas over the limit is
+/// what chance does to a policy that keeps it in 97 of 100.
 fn surest_first(a: (f64, f64), b: (f64, f64)) -> Ordering {
     b.0.total_cmp(&a.0).then(a.1.total_cmp(&b.1))
 }
@@ -446,12 +436,18 @@ fn surest_first(a: (f64, f64), b: (f64, f64)) -> Ordering {
 /// Whether two policies ran the same in the replicas that both have: a limit that never binds is no policy of its own.
 fn ran_alike(a: &[Sample], b: &[Sample]) -> bool {
     let same = |a: f64, b: f64| (a - b).abs() <= SAME * a.abs();
-    a.iter().zip(b).all(|(a, b)| same(a.energy_j, b.energy_j) && same(a.time, b.time))
+    a.iter().zip(b).all(|(a, b)| same(a.energy_j, b.energy_j) && same(a.elapsed_s, b.elapsed_s))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::surest_first;
+    use super::super::RACE;
+    use super::*;
+    use crate::result::{MissedTask, Responses};
+    use crate::rule::Rule;
+    use crate::runs::Runs;
+    use wattwise_policy::PowerSource;
+    use wattwise_replay::{apply, job::ReplayJob, library};
 
     /// The dearest went first once, and a build on a model of an Apple M1 got 8 % too dear a policy.
     #[test]
@@ -459,5 +455,64 @@ mod tests {
         let mut close = [(0.875, 0.79), (0.9375, 0.89), (0.625, 0.78), (0.9375, 0.81)];
         close.sort_by(|a, b| surest_first(*a, *b));
         assert_eq!(close, [(0.9375, 0.81), (0.9375, 0.89), (0.875, 0.79), (0.625, 0.78)]);
+    }
+
+    /// Responses that one rare kind takes to 1.26 times the reference's in 16 replicas may be within 1.1 in 64; twice the limit is
+    /// hopeless, and so are missed deadlines.
+    #[test]
+    fn responses_are_near_the_limit_by_how_much_they_exceed_it() {
+        let slower = |excess| Some(Responses { slower: true, excess, ..Responses::default() });
+        let missed =
+            |slower| vec![MissedTask { task: "video".into(), share: 0.1, reference_share: 0.0, slower }];
+        let of = |responses, missed| {
+            let kept = TimeStanding {
+                admissible: false,
+                surely: false,
+                responses,
+                others: Responses::default(),
+                missed,
+            };
+            nearness(&kept, 0.125, 1.1)
+        };
+        assert!((of(slower(1.26), missed(false)) - (2.0 - 1.26 / 1.1)).abs() < 1e-12);
+        assert!(of(slower(1.26), Vec::new()) > NEAR && of(slower(1.8), Vec::new()) < NEAR);
+        assert_eq!(of(slower(2.4), Vec::new()), 0.0);
+        assert_eq!(of(slower(1.26), missed(true)), 0.0);
+        assert_eq!(of(None, Vec::new()), 0.125, "of makespan the share of the replicas");
+    }
+
+    /// A power limit that never binds in the light work and does in the heavy one is a policy of its own over both; one that
+    /// binds in neither is the policy without it.
+    #[test]
+    fn a_limit_that_binds_in_one_work_is_a_policy_over_both() {
+        let machine = library::machine("alderlake-p-laptop").expect("bundled");
+        let policy = |text: &str| PolicySpec::parse(text).expect("a policy");
+        let asked = [policy("performance")];
+        let works = ["ping-pong", "parallel-build"]
+            .map(|w| library::workload(w, &Default::default()).expect("bundled"));
+        let jobs = works.each_ref().map(|workload| ReplayJob {
+            machine: &machine,
+            workload,
+            policies: &asked,
+            source: PowerSource::Unknown,
+            latency_limit_ns: u64::MAX,
+            detail: false,
+            budget: wattwise_figure::Budget::default(),
+        });
+        let tell = || {};
+        let runs =
+            jobs.each_ref().map(|job| Runs::new(job, (&asked[0], Rule::default()), &tell).expect("a job"));
+        let (stopped, apply) = (|| false, apply::on(&machine));
+        let rungs = ["performance", "performance+power=15W", "performance+power=500W"]
+            .map(|text| Rung::base(&policy(text)));
+        let entered = |all: &[&Runs<'_, '_>]| -> Vec<String> {
+            let work = |runs| RacedWork::new(runs, 1.0, RACE).expect("a work");
+            let mut race = Race::new(all.iter().copied().map(work).collect(), &stopped, &apply);
+            race.enter(rungs.to_vec()).expect("a race");
+            race.into_entrants().into_iter().map(|e| e.rung.policy.text).collect()
+        };
+        let [light, heavy] = &runs;
+        assert_eq!(entered(&[light]), ["performance"]);
+        assert_eq!(entered(&[light, heavy]), ["performance", "performance+power=15W"]);
     }
 }

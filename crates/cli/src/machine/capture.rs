@@ -16,8 +16,8 @@ pub(crate) struct CaptureArgs {
     #[arg(short, long, value_name = "FILE")]
     output: OutputPath,
     /// Follow load, speeds, residencies, energy, temperature and mains for this long (30s, 10min)
-    #[arg(long = "for", value_name = "DURATION")]
-    length: Option<String>,
+    #[arg(long, alias = "for", value_name = "DURATION")]
+    duration: Option<String>,
     /// How often
     #[arg(long, value_name = "DURATION", default_value = "1s")]
     every: String,
@@ -39,7 +39,7 @@ pub(crate) fn run(args: &CaptureArgs) -> Outcome {
     if every < Duration::from_millis(10) {
         return Err(Failure::input(format!("--every {}: expected 10ms or more", args.every)));
     }
-    let length = args.length.as_deref().map_or(Ok(Duration::ZERO), |l| duration("for", l))?;
+    let length = args.duration.as_deref().map_or(Ok(Duration::ZERO), |l| duration("duration", l))?;
     let root = args.root.open()?;
     let options = CaptureOptions { length, every, acpi: args.acpi, registers: Vec::new() };
     let file = args.output.open("--output")?;

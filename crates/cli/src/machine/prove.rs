@@ -35,10 +35,10 @@ pub(crate) const PLAN_SCHEMA: &str = "wattwise.prove-plan/1";
 #[command(
     after_help = "Each policy is as 'ab' takes it: current, a governor, settings such as governor=powersave,max=60%, a policy, or a .toml.\n\
     The machine is used as usual meanwhile; Ctrl-C ends it in good order, and --resume goes on.\n\n  \
-    wattwise prove --plan current epp=balance_power     how many hours would it take here?\n  \
-    wattwise prove current epp=balance_power --for 1w   A, then B, in random turns of a minute\n  \
+    wattwise prove --plan current epp=balance_power          how many hours would it take here?\n  \
+    wattwise prove current epp=balance_power --duration 1w   A, then B, in random turns of a minute\n  \
     wattwise prove --from result.json --report proof.html\n  \
-    wattwise report prove-*.jsonl                       what a running one has so far"
+    wattwise report prove-*.jsonl                            what a running one has so far"
 )]
 pub(crate) struct ProveArgs {
     /// The two policies: B is compared with A
@@ -48,8 +48,8 @@ pub(crate) struct ProveArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "resume")]
     from: Option<String>,
     /// How long the machine runs under them, such as 2h, 3d or 1w; time asleep does not count
-    #[arg(long = "for", value_name = "DURATION", default_value = "1w", value_parser = duration)]
-    time: Duration,
+    #[arg(long, alias = "for", value_name = "DURATION", default_value = "1w", value_parser = duration)]
+    duration: Duration,
     /// Say how many hours a precision takes here, and change nothing
     #[arg(long, conflicts_with_all = ["resume", "report", "output"])]
     plan: bool,
@@ -60,8 +60,8 @@ pub(crate) struct ProveArgs {
     #[arg(long, value_name = "SHARE", default_value = "1%", value_parser = share)]
     precision: f64,
     /// How much slower B may be before its saving is called bought
-    #[arg(long, value_name = "SHARE", default_value = "10%", value_parser = share)]
-    limit: f64,
+    #[arg(long, alias = "limit", value_name = "SHARE", default_value = "10%", value_parser = share)]
+    max_slowdown: f64,
     /// How sure the interval is
     #[arg(long, value_name = "SHARE", default_value = "95%", value_parser = share)]
     confidence: f64,
@@ -271,18 +271,18 @@ impl ProveArgs {
         let side = |policy: String| Side { name: policy.clone(), policy };
         let block = self.block.unwrap_or(Duration::from_secs(if self.battery { 600 } else { 60 }));
         let settle = self.settle.unwrap_or(Duration::from_secs(5).min(block / 12));
-        let of_time = self.time.as_nanos() as f64 / (2 * block.as_nanos()).max(1) as f64;
+        let of_time = self.duration.as_nanos() as f64 / (2 * block.as_nanos()).max(1) as f64;
         if !(of_time >= 3.0 && block >= Duration::from_millis(200)) {
             return Err(Failure::input(format!(
-                "--for {}: has no room for three pairs of blocks of {} s; expected more, such as 2h",
-                words::time(self.time.as_secs_f64() / 3600.0),
+                "--duration {}: has no room for three pairs of blocks of {} s; expected more, such as 2h",
+                words::time(self.duration.as_secs_f64() / 3600.0),
                 block.as_secs_f64()
             )));
         }
         let plan = Design {
             arms: 2,
             aim: Aim { confidence: self.confidence, pilot: 3, ..Aim::default() },
-            budget: Budget { blocks: of_time as usize, seconds: self.time.as_secs_f64(), warm_up: 0 },
+            budget: Budget { blocks: of_time as usize, seconds: self.duration.as_secs_f64(), warm_up: 0 },
             seed: self.seed.unwrap_or_else(|| state::now() ^ u64::from(std::process::id()) << 32),
         };
         let header = Header {
@@ -292,7 +292,7 @@ impl ProveArgs {
             sides: [side(a), side(b)],
             block_s: block.as_secs_f64(),
             settle_s: settle.as_secs_f64(),
-            limit: self.limit,
+            limit: self.max_slowdown,
             probe_loops: if root.is_this_machine() { probe::calibrated() } else { 0 },
             battery: self.battery,
             energy: observer(root, self.battery)?.energy_comes_from(),

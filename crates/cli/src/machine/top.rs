@@ -1,26 +1,33 @@
 //! `top`: a machine as it works, on a terminal or in one sample.
 
+#[cfg(feature = "top")]
 mod draw;
+#[cfg(feature = "top")]
 mod screen;
-#[cfg(test)]
+#[cfg(feature = "top")]
+mod shown;
+#[cfg(all(test, feature = "top"))]
 mod tests;
+#[cfg(feature = "top")]
 mod view;
 
+use crate::args::duration;
 use crate::args::output::{OutputPath, written};
 use crate::args::root::RootArgs;
-use crate::args::{duration, state};
 use crate::exit::{Failure, Outcome, print, print_json_as};
-use crate::show::screen::{Screen, say};
+use crate::show::screen::Screen;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
-use view::{Sort, TopView};
+use std::time::Duration;
 use wattwise_child::Signals;
 use wattwise_hw::capture::{self, CaptureOptions};
 use wattwise_hw::clock::Moment;
 use wattwise_hw::root::Root;
 use wattwise_hw::root::played::Played;
-use wattwise_live::top::sample::{SCHEMA, Sample};
+use wattwise_live::top::sample::SCHEMA;
 use wattwise_live::top::watch::{TopWatch, moment};
+
+#[cfg(feature = "top")]
+use shown::{on_a_terminal, text};
 
 #[derive(clap::Args)]
 #[command(
@@ -28,7 +35,7 @@ use wattwise_live::top::watch::{TopWatch, moment};
     It asks for no rights; without root, energy may be unavailable ('wattwise info energy' says why).\n\n  \
     wattwise top\n  \
     wattwise top --once --json            one sample\n  \
-    wattwise top --root laptop.tar.zst    a capture with a series (capture --for), as it was"
+    wattwise top --root laptop.tar.zst    a capture with a series (capture --duration), as it was"
 )]
 pub(crate) struct TopArgs {
     /// Time of a sample, at least 1s on a terminal
@@ -48,6 +55,20 @@ pub(crate) struct TopArgs {
     json: bool,
     #[command(flatten)]
     root: RootArgs,
+}
+
+/// By what the CPUs stand in order.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Sort {
+    /// Their number
+    #[default]
+    Cpu,
+    /// Time at work, the most first
+    Busy,
+    /// Speed, the highest first
+    Speed,
+    /// Wake-ups, the most first
+    Wakeups,
 }
 
 /// Where time comes from: the clock, or the moments of a capture.
@@ -75,11 +96,15 @@ pub(crate) fn run(args: &TopArgs) -> Outcome {
     if args.every < Duration::from_millis(50) {
         return Err(Failure::input("--every: expected 50ms or more, such as 2s"));
     }
+    #[cfg(not(feature = "top"))]
+    if !args.json {
+        return Err(not_built());
+    }
     if let Some(path) = args.root.capture() {
         let played = capture::play(path).map_err(|e| Failure::input(format!("--root {e}")))?;
         if !played.moves() {
             return Err(Failure::impossible(format!(
-                "top --root {}: has no series, so nothing moves in it; expected a capture made with 'wattwise capture --for 30s -o FILE'",
+                "top --root {}: has no series, so nothing moves in it; expected a capture made with 'wattwise capture --duration 30s -o FILE'",
                 path.display()
             )));
         }
@@ -134,17 +159,9 @@ fn one(
     let sample = sample.ok_or_else(|| Failure::input("--root: the capture has one moment only"))?;
     match args.json {
         true => print_json_as(SCHEMA, &sample)?,
-        false => print(&text(&sample, args.sort))?,
+        false => print(&text(&sample, args.sort)?)?,
     }
     Ok(0)
-}
-
-/// A sample as plain text: all CPUs, whatever a screen holds.
-fn text(sample: &Sample, sort: Sort) -> String {
-    let rows = sample.cpus.len() + sample.tasks.len().min(10) + 16;
-    let view = TopView { sort, ..TopView::default() };
-    let columns = u16::try_from(Screen::Out.look().columns.clamp(80, 200)).unwrap_or(80);
-    draw::plain(&view.shown(sample), columns, u16::try_from(rows).unwrap_or(u16::MAX))
 }
 
 /// Records until told to stop.
@@ -160,78 +177,20 @@ fn recorded(
     written(&file.name, head).map(|_| ())
 }
 
-/// The screen, until it is left.
-fn on_a_terminal(
-    args: &TopArgs,
-    root: &dyn Root,
-    watch: &mut TopWatch<'_>,
-    time: &Time<'_>,
-    signals: &Signals,
-) -> Outcome {
-    let every = args.every.max(Duration::from_secs(1));
-    let mut view =
-        TopView { sort: args.sort, playing: matches!(time, Time::Played(_)), ..TopView::default() };
-    let over = AtomicBool::new(false);
-    let (ended, recorded) = std::thread::scope(|scope| {
-        let mut recording = None;
-        let mut file = args.record.clone();
-        let mut result = Ok(());
-        let mut begin = args.record.is_some();
-        let ended = screen::with(|terminal| {
-            let mut sample: Option<Sample> = None;
-            let mut next = Instant::now() + every.min(Duration::from_secs(1));
-            loop {
-                if std::mem::take(&mut begin) {
-                    over.store(false, Ordering::Relaxed);
-                    let path = file.take().map_or_else(default_capture, Ok)?;
-                    let file = path.open("--record")?;
-                    view.recording = Some(path.display().to_string());
-                    recording = Some(scope.spawn(|| recorded(root, file, Duration::from_secs(1), &over)));
-                }
-                screen::draw(terminal, &view, sample.as_ref())?;
-                let wanted = screen::wait(next, signals, &mut view, sample.as_ref())?;
-                if signals.caught().is_some() || wanted == screen::Wanted::Quit {
-                    return Ok(());
-                }
-                if wanted == screen::Wanted::Record {
-                    match recording.take() {
-                        None => begin = true,
-                        Some(running) => {
-                            over.store(true, Ordering::Relaxed);
-                            view.recording = None;
-                            result =
-                                running.join().unwrap_or_else(|_| Err(Failure::work("the recording failed")));
-                        }
-                    }
-                }
-                if Instant::now() >= next {
-                    next = Instant::now() + every;
-                    match time.next() {
-                        Some(at) => {
-                            let new = watch.sample(at);
-                            if !view.paused {
-                                sample = Some(new);
-                            }
-                        }
-                        None => view.ended = true,
-                    }
-                }
-            }
-        });
-        over.store(true, Ordering::Relaxed);
-        let last = recording.map(|r| r.join().unwrap_or_else(|_| Err(Failure::work("the recording failed"))));
-        (ended, last.unwrap_or(result))
-    });
-    ended?;
-    recorded?;
-    if let Some(signal) = signals.caught() {
-        say!("signal {signal} came");
-        return Ok(128 + signal as u8);
-    }
-    Ok(0)
+/// Without its library nothing is drawn.
+#[cfg(not(feature = "top"))]
+fn text(_: &wattwise_live::top::sample::Sample, _: Sort) -> Result<String, Failure> {
+    Err(not_built())
 }
 
-fn default_capture() -> Result<OutputPath, Failure> {
-    let name = format!("top-{}.tar.zst", state::now());
-    Ok(state::folder("--record")?.join(name).into())
+#[cfg(not(feature = "top"))]
+fn on_a_terminal(_: &TopArgs, _: &dyn Root, _: &mut TopWatch<'_>, _: &Time<'_>, _: &Signals) -> Outcome {
+    Err(not_built())
+}
+
+#[cfg(not(feature = "top"))]
+fn not_built() -> Failure {
+    Failure::impossible(
+        "top: this wattwise is built without the screen; --json prints a sample; install it with --features top",
+    )
 }

@@ -73,7 +73,7 @@ pub(crate) struct CompareArgs {
     #[arg(long, short, help_heading = heading::POLICIES)]
     policy: Vec<String>,
     /// Without --policy: try the policies of this operating system beside those of the machine's own
-    #[arg(long = "for", value_enum, value_name = "SYSTEM", conflicts_with = "policy", help_heading = heading::POLICIES)]
+    #[arg(long, alias = "for", value_enum, value_name = "SYSTEM", conflicts_with = "policy", help_heading = heading::POLICIES)]
     system: Option<SystemWord>,
     #[command(flatten)]
     output: OutputArgs,

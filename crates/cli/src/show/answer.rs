@@ -31,9 +31,11 @@ impl ShownParts {
     pub(crate) const WHOLE: ShownParts = ShownParts { all: true, notes: true };
 }
 
-/// Rows of the short table at most, and those that it has on the smallest terminal.
+/// Rows of the short table at most, those that it has on a small terminal, and those without which it says nothing: what is recommended
+/// and the reference.
 const ROWS: usize = 7;
 const LEAST_ROWS: usize = 3;
+const TWO_ROWS: usize = 2;
 /// Policies that are named as no different, at most; of more there is only the number: the table marks them, all with `--all`.
 const NAMED: usize = 2;
 
@@ -59,17 +61,18 @@ pub(crate) fn comparison(c: &Comparison, look: TextStyle, order: PolicyOrder, sh
     }
     rest.iter().for_each(|item| line_of(item, &mut out));
     let all = table::order(c, order);
-    let table = |rows: &[&PolicyResult]| {
-        let foot = foot(c, rows, all.len() - rows.len(), shown);
+    let table = |rows: &[&PolicyResult], hints: bool| {
+        let foot = foot(c, rows, hints.then(|| all.len() - rows.len()), shown);
         format!("{out}\n{}\n{foot}", table::rows(c, rows, look))
     };
+    // What else there is to see is no result.
     if shown.all || order == PolicyOrder::Asked {
-        return table(&all);
+        return table(&all, screen::notes());
     }
-    // The prompt takes the last line of a terminal.
-    let fits = |text: &String| look.lines.is_none_or(|lines| text.lines().count() < lines);
-    let with = |most: usize| table(&best_rows(c, &all, most));
-    (LEAST_ROWS..=ROWS).rev().map(with).find(fits).unwrap_or_else(|| with(LEAST_ROWS))
+    let with = |most: usize, hints: bool| table(&best_rows(c, &all, most), hints && screen::notes());
+    let fewer = (LEAST_ROWS..=ROWS).rev().map(|most| with(most, true));
+    let without_hints = [LEAST_ROWS, TWO_ROWS].into_iter().map(|most| with(most, false));
+    look.first_that_fits(fewer.chain(without_hints))
 }
 
 /// A line of the answer: what it is of, and what is said. Without the first it is a line of its own.
@@ -106,19 +109,19 @@ fn answer(c: &Comparison) -> (String, Vec<Item>) {
     }
     // What others may equal is not called the best.
     let alone = a.tied.is_empty();
-    let of = a.tried.map_or(String::new(), |n| format!(", {}of {n} tried", if alone { "best " } else { "" }));
+    let of = a.tried.map_or_else(String::new, |n| format!(" of {n} tried"));
     let kept = a.recommended == c.reference;
     // What may as well cost more than the reference is not called the best.
     let surely = a.against_reference.is_none_or(|against| against.ratio.high < 1.0);
     let best = match (surely || kept, alone) {
-        (true, true) => "Best",
-        (true, false) => "Recommended",
-        _ => "Likely best, but not surely better than the reference",
+        (true, true) => format!("Best{of}"),
+        (true, false) => format!("Recommended{of}"),
+        _ => format!("Likely best{of}, but not surely better than the reference"),
     };
     let head = match in_words(&own.policy, &c.reference) {
-        _ if kept => format!("{stopped}{best}: keep {}, the reference{of}", own.policy),
-        Some(words) => format!("{stopped}{best}: {words} ({}){of}", own.policy),
-        None => format!("{stopped}{best}: {}{of}", own.policy),
+        _ if kept => format!("{stopped}{best}: keep {}, the reference", own.policy),
+        Some(words) => format!("{stopped}{best}: {words} ({})", own.policy),
+        None => format!("{stopped}{best}: {}", own.policy),
     };
     let mut rest = Vec::new();
     if !kept {
@@ -184,7 +187,8 @@ fn time(c: &Comparison, own: &PolicyResult, reference: &PolicyResult) -> Vec<Ite
             true => say::responses(c, &own.other_responses),
             false => Vec::new(),
         };
-        let says = (!slower.is_empty()).then(|| "programs beside the work wait longer:".to_owned());
+        let says = (!slower.is_empty())
+            .then(|| "programs beside the work wait longer (no limit for them):".to_owned());
         let others = items("others", says.into_iter().chain(slower).collect(), None);
         let own = Item("time", format!("{words}: {} -> {}", seconds(base), seconds(base * ratio.median)));
         return std::iter::once(own).chain(others).collect();
@@ -248,7 +252,7 @@ fn sure(c: &Comparison, kept: bool) -> String {
 }
 
 /// How many of the figures that the replicas vary are guesses; none where none is.
-fn guesses(c: &Comparison) -> Option<Item> {
+pub(crate) fn guesses(c: &Comparison) -> Option<Item> {
     let figures = c.inputs.machine_figures.iter().filter(|f| f.range.is_some() && c.replicas > 0);
     let (all, guesses) = figures.fold((0, 0), |(n, g), f| (n + 1, g + usize::from(f.confidence == "guess")));
     (guesses > 0)
@@ -299,12 +303,13 @@ pub(crate) fn applied(
     }
 }
 
-/// The rows that matter most: what is recommended, the reference, and the best others; `performance` too, which many know, where the
-/// terminal has room for all rows.
+/// The rows that matter most: what is recommended, the reference, and the best others. Where the terminal has room for more than the
+/// fewest, what the answer names as nearly within the limit too; for all, `performance`, which many know.
 fn best_rows<'c>(c: &Comparison, all: &[&'c PolicyResult], most: usize) -> Vec<&'c PolicyResult> {
     let must = |r: &PolicyResult| {
         r.policy == c.answer.recommended
             || r.policy == c.reference
+            || (most > LEAST_ROWS && c.answer.nearly.iter().any(|n| n.policy == r.policy))
             || (r.policy == "performance" && most == ROWS)
     };
     let mut room = most.saturating_sub(all.iter().filter(|r| must(r)).count());
@@ -325,8 +330,8 @@ fn best_rows<'c>(c: &Comparison, all: &[&'c PolicyResult], most: usize) -> Vec<&
     rows
 }
 
-/// What else there is to see, or it.
-fn foot(c: &Comparison, rows: &[&PolicyResult], hidden: usize, shown: ShownParts) -> String {
+/// What the rows' marks mean, and what else there is to see or it; `hidden` rows are not shown, none where there is no room to say so.
+fn foot(c: &Comparison, rows: &[&PolicyResult], hidden: Option<usize>, shown: ShownParts) -> String {
     let mut out = String::new();
     let legend = table::legend(c, rows);
     if !legend.is_empty() {
@@ -341,10 +346,7 @@ fn foot(c: &Comparison, rows: &[&PolicyResult], hidden: usize, shown: ShownParts
             _ = writeln!(out, "{}", wrapped(&format!("warning: {warning}"), "  "));
         }
     }
-    // What else there is to see is no result.
-    if !screen::notes() {
-        return out;
-    }
+    let Some(hidden) = hidden else { return out };
     let rows = (hidden > 0).then(|| format!("{hidden} more rows: --all"));
     let count = c.inputs.warnings.len();
     let warnings = match count {
@@ -358,7 +360,7 @@ fn foot(c: &Comparison, rows: &[&PolicyResult], hidden: usize, shown: ShownParts
         _ = writeln!(out, "{}", wrapped(&more.join("; "), "  "));
     }
     if !c.inputs.own_machine {
-        out += "This machine: sudo wattwise compare -- COMMAND (or: compare laptop-day -m this)\n";
+        out += "Yours: sudo wattwise compare -- COMMAND, or wattwise compare laptop-day -m this\n";
     }
     out
 }
@@ -400,7 +402,7 @@ mod tests {
         let (count, fewer) = rows(Some(all - 2));
         assert!(count < all - 2 && fewer.len() < ROWS, "{count} of {all}: {fewer:?}");
         let (_, least) = rows(Some(3));
-        assert_eq!(least.len(), LEAST_ROWS);
+        assert_eq!(least.len(), TWO_ROWS);
         assert!(least[0].starts_with(&format!("* {}", c.answer.recommended)), "{least:?}");
         assert!(least.iter().any(|row| row.contains(&c.reference)), "{least:?}");
     }

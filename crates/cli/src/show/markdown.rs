@@ -123,7 +123,7 @@ pub(crate) fn set(set: &ComparisonSet) -> String {
                 p.worst.workload.clone(),
             ]
         };
-        let head = ["", "policy", "energy", "mean power", "best in", "within limit", "worst in"];
+        let head = ["", "policy", "energy", "mean power", "best in", "within limit", "saves least in"];
         out += &table(&head, 2, mix.policies.iter().map(row));
         out.push('\n');
     }

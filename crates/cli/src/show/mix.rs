@@ -1,18 +1,21 @@
 //! Several works as one day, for people.
 
-use crate::show::answer::{Item, applied, line_of, ratio_words};
+use crate::show::answer::{Item, applied, guesses, line_of, ratio_words};
 use crate::show::names::{clauses, fitted, name_cell, shortened};
-use crate::show::screen::{TextStyle, bold};
+use crate::show::screen::{self, TextStyle, bold};
 use crate::show::table::{self, cell, drawn, ratio_text, wrapped};
 use comfy_table::{Attribute, CellAlignment, Color, ContentArrangement, Table, presets};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use wattwise_advice::mix::{Mix, MixPolicy};
 use wattwise_advice::result::Comparison;
+use wattwise_advice::say;
 use wattwise_advice::words::in_words;
 use wattwise_figure::units::trim;
 
-/// Rows at most, unless all are asked for.
+/// Rows at most, unless all are asked for, and those that it has on the smallest terminal.
 const ROWS: usize = 7;
+const LEAST_ROWS: usize = 3;
 /// Width of a work's name.
 const WORK: usize = 16;
 
@@ -31,34 +34,54 @@ pub(crate) fn text(mix: &Mix, comparisons: &[Comparison], look: TextStyle, all: 
         _ = writeln!(out, "{}", bold(text, look.colour));
     }
     items.iter().for_each(|item| line_of(item, &mut out));
-    let rows = best_rows(mix, all);
-    let names = rows.iter().map(|p| p.policy.as_str());
-    let table = fitted(look.columns, names, &|name| policies(mix, &one.reference, &rows, look.colour, name));
-    _ = writeln!(out, "\n{table}");
+    let table = |rows: &[&MixPolicy]| {
+        let names = rows.iter().map(|p| p.policy.as_str());
+        fitted(look.columns, names, &|name| policies(mix, &one.reference, rows, look.colour, name))
+    };
     let names = comparisons.iter().map(|c| c.answer.recommended.as_str());
-    let table = fitted(look.columns, names, &|name| each(mix, comparisons, look.colour, name));
-    _ = writeln!(out, "\n{table}");
-    out + &foot(mix, one, &rows, all)
+    let works = fitted(look.columns, names, &|name| each(mix, comparisons, look.colour, name));
+    let with = |rows: Vec<&MixPolicy>, by_work: bool| {
+        let works = if by_work { format!("\n{works}\n") } else { String::new() };
+        format!("{out}\n{}\n{works}{}", table(&rows), foot(mix, one, &rows, (all, by_work)))
+    };
+    if all {
+        return with(best_rows(mix, &one.reference, usize::MAX), true);
+    }
+    let fewer = |by_work: bool| {
+        let with = &with;
+        let rows = |most| best_rows(mix, &one.reference, most);
+        (LEAST_ROWS..=ROWS).rev().map(move |most| with(rows(most), by_work))
+    };
+    look.first_that_fits(fewer(true).chain(fewer(false)))
 }
 
-/// The recommended policy first, then the others in their order; few, unless all are asked for.
-fn best_rows(mix: &Mix, all: bool) -> Vec<&MixPolicy> {
+/// The recommended policy first, then the others in their order; so many at most, with the reference.
+fn best_rows<'m>(mix: &'m Mix, reference: &str, most: usize) -> Vec<&'m MixPolicy> {
     let (best, others): (Vec<&MixPolicy>, Vec<&MixPolicy>) =
         mix.policies.iter().partition(|p| p.policy == mix.answer.recommended);
-    let room = if all { usize::MAX } else { ROWS };
-    best.into_iter().chain(others).take(room).collect()
+    let mut rows: Vec<&MixPolicy> = best.into_iter().chain(others).collect();
+    let at = rows.iter().position(|p| p.policy == reference).filter(|at| *at >= most);
+    if let Some(at) = at {
+        rows.swap(at, most - 1);
+    }
+    rows.truncate(most);
+    rows
 }
 
 /// What the marks mean, and what else there is to see.
-fn foot(mix: &Mix, one: &Comparison, rows: &[&MixPolicy], all: bool) -> String {
+fn foot(mix: &Mix, one: &Comparison, rows: &[&MixPolicy], (all, by_work): (bool, bool)) -> String {
     let mut legend = vec!["* recommended".to_owned()];
     if rows.iter().any(|p| mark(mix, p) == "=") {
         legend.push(table::TIED.into());
     }
     if rows.iter().any(|p| mark(mix, p) == "x") {
-        let limit = one.max_slowdown.map_or_else(String::new, |l| format!(" ({} %)", trim(l * 100.0, 1)));
-        legend.push(format!("x over the time limit{limit} in some work"));
+        let limit = one.max_slowdown.map_or_else(String::new, |l| format!("{} % ", trim(l * 100.0, 1)));
+        legend.push(format!("x over the {limit}time limit in a workload"));
     }
+    let left: BTreeSet<u64> =
+        rows.iter().filter(|p| p.over_limit_in.is_empty()).filter_map(|p| p.raced_out_after).collect();
+    legend.extend(left.iter().map(|n| format!("{n} {}: others were better", table::REPLICAS)));
+    legend.push(format!("power: of {}", say::energy_of(one)));
     let mut out = wrapped(&legend.join("; "), "  ") + "\n";
     let mut more = Vec::new();
     let hidden = mix.policies.len() - rows.len();
@@ -66,7 +89,7 @@ fn foot(mix: &Mix, one: &Comparison, rows: &[&MixPolicy], all: bool) -> String {
         more.push(format!("{hidden} more rows"));
     }
     if !all {
-        more.push("each work by itself".into());
+        more.push("each workload".into());
     }
     let tried = mix.answer.tried.map_or(0, |tried| tried as usize);
     let early = tried.saturating_sub(mix.policies.len());
@@ -75,6 +98,12 @@ fn foot(mix: &Mix, one: &Comparison, rows: &[&MixPolicy], all: bool) -> String {
     let lines: Vec<String> = early.into_iter().chain(more).collect();
     if !lines.is_empty() {
         out += &(wrapped(&lines.join("; "), "  ") + "\n");
+    }
+    if screen::notes() && by_work {
+        out += "wattwise compare WORKLOAD may find a better one for a workload alone\n";
+    }
+    if screen::notes() && !one.inputs.own_machine {
+        out += "Yours: the same command with -m this\n";
     }
     out
 }
@@ -92,13 +121,14 @@ fn mark(mix: &Mix, p: &MixPolicy) -> &'static str {
 fn answer(mix: &Mix, one: &Comparison) -> (String, Vec<Item>) {
     let a = &mix.answer;
     // What others may equal is not called the best.
-    let (best, of) = if a.tied.is_empty() { ("Best", "best of") } else { ("Recommended", "of") };
-    let of = a.tried.map_or(String::new(), |n| format!(", {of} {n} tried"));
+    let best = if a.tied.is_empty() { "Best" } else { "Recommended" };
+    let of = a.tried.map_or_else(String::new, |n| format!(" of {n} tried"));
+    let best = format!("{best}{of} over the mix");
     let kept = a.recommended == one.reference;
     let head = match in_words(&a.recommended, &one.reference) {
-        _ if kept => format!("{best} over the mix: keep {}, the reference{of}", a.recommended),
-        Some(words) => format!("{best} over the mix: {words} ({}){of}", a.recommended),
-        None => format!("{best} over the mix: {}{of}", a.recommended),
+        _ if kept => format!("{best}: keep {}, the reference", a.recommended),
+        Some(words) => format!("{best}: {words} ({})", a.recommended),
+        None => format!("{best}: {}", a.recommended),
     };
     let mut items = Vec::new();
     let find = |name: &str| mix.policies.iter().find(|p| p.policy == name);
@@ -107,9 +137,9 @@ fn answer(mix: &Mix, one: &Comparison) -> (String, Vec<Item>) {
         let words = ratio_words(own.power_ratio, &one.reference);
         let to = base * own.power_ratio.median;
         items.push(Item("energy", format!("{words}: {base:.2} -> {to:.2} W in the mean")));
-        items.push(Item("time", "within the limit in every work".into()));
+        items.push(Item("time", "within the limit in every workload".into()));
         let worst = ratio_text(own.worst.energy_ratio);
-        items.push(Item("worst", format!("in {}: {worst}", own.worst.workload)));
+        items.push(Item("least", format!("in {}: {worst}", own.worst.workload)));
     }
     let mut sure = Vec::new();
     if let Some(against) = &a.against_reference {
@@ -125,6 +155,7 @@ fn answer(mix: &Mix, one: &Comparison) -> (String, Vec<Item>) {
     if !sure.is_empty() {
         items.push(Item("sure?", sure.join("; ")));
     }
+    items.extend(guesses(one));
     items.extend(applied(&one.inputs, kept, (&a.apply, &a.why_not), &a.lifts).map(|c| Item("", c)));
     (head, items)
 }
@@ -133,7 +164,7 @@ fn policies(mix: &Mix, reference: &str, rows: &[&MixPolicy], colour: bool, name:
     let mut table = Table::new();
     table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     let right = |text: &str| cell(text).set_alignment(CellAlignment::Right);
-    table.set_header(vec![cell(""), cell("policy"), right("mean power"), right("worst in"), cell("")]);
+    table.set_header(vec![cell(""), cell("policy"), right("mean power"), right("saves least in"), cell("")]);
     for p in rows {
         let mark = mark(mix, p);
         let energy = match p.policy == reference {
@@ -147,7 +178,7 @@ fn policies(mix: &Mix, reference: &str, rows: &[&MixPolicy], colour: bool, name:
         let remark = match p.over_limit_in.first() {
             _ if p.policy == reference => "reference".to_owned(),
             Some(work) => format!("over limit: {}", shortened(work, WORK)),
-            None => String::new(),
+            None => p.raced_out_after.map_or_else(String::new, |n| format!("{n} {}", table::REPLICAS)),
         };
         let row = [cell(mark), name_cell(&p.policy, name), right(&energy), right(&worst), cell(remark)];
         let paint = |c: comfy_table::Cell| match (colour, mark) {
@@ -160,16 +191,16 @@ fn policies(mix: &Mix, reference: &str, rows: &[&MixPolicy], colour: bool, name:
     drawn(table, colour)
 }
 
-/// What the recommended policy does in each work, and which would be the best there.
+/// What the recommended policy does in each workload, and which of those that ran in all would be the best there.
 fn each(mix: &Mix, comparisons: &[Comparison], colour: bool, name: usize) -> String {
     // Against itself the reference changes nothing.
     let kept = comparisons.iter().all(|c| c.reference == mix.answer.recommended);
     let mut table = Table::new();
     table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     let right = |text: &str| cell(text).set_alignment(CellAlignment::Right);
-    let mut head = vec![cell("work"), right("share")];
-    head.extend((!kept).then(|| right("energy")));
-    head.push(cell("best for this work alone"));
+    let mut head = vec![cell("workload"), right("share")];
+    head.extend((!kept).then(|| right("energy with *")));
+    head.push(cell("best there"));
     table.set_header(head);
     for (c, weight) in comparisons.iter().zip(&mix.weights) {
         let own = c.results.iter().find(|r| r.policy == mix.answer.recommended);
@@ -205,6 +236,10 @@ mod tests {
         mix.policies.rotate_left(1);
         mix.answer.tied = vec!["performance".into()];
         mix.answer.tried = Some(9);
+        mix.policies
+            .iter_mut()
+            .filter(|p| p.policy == "performance")
+            .for_each(|p| p.raced_out_after = Some(16));
         let text = shown(&set);
         let marks: Vec<&str> = text
             .lines()
@@ -213,11 +248,35 @@ mod tests {
             .map(|l| &l[..1])
             .collect();
         assert_eq!(marks, [" ", "*", "=", "x"], "{text}");
-        assert!(text.contains("mean power") && text.contains("worst in"), "{text}");
+        assert!(text.contains("mean power") && text.contains("saves least in"), "{text}");
         let folded = text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(folded.contains(
-            "* recommended; = no clear difference; x over the time limit (10 %) in some work 6 others were too slow"
+            "* recommended; = no clear difference; unmarked: needs more; x over the 10 % time limit in a workload; \
+             16 replicas: others were better; power: of the whole machine 6 others were too slow"
         ), "{text}");
+    }
+
+    /// A small terminal has fewer rows, then no table of the workloads; the reference stays. A pipe has all of it.
+    #[test]
+    fn a_day_fits_a_small_terminal() {
+        let mut set = day();
+        let mix = set.mix.as_mut().expect("a mix");
+        let like = mix.policies.iter().find(|p| p.policy != mix.answer.recommended).expect("another").clone();
+        let others = (0..9).map(|n| MixPolicy { policy: format!("schedutil+max={n}%"), ..like.clone() });
+        mix.policies.splice(0..0, others);
+        let with = |lines| {
+            let look = TextStyle { lines, ..TextStyle::PLAIN };
+            text(set.mix.as_ref().expect("a mix"), &set.comparisons, look, false)
+        };
+        let whole = with(None);
+        let (all, works) = (whole.lines().count(), set.comparisons.len());
+        assert!(whole.contains("\nworkload "));
+        let (fewer, without) = (with(Some(all - 3)), with(Some(all - ROWS + LEAST_ROWS - works)));
+        assert!(fewer.lines().count() < all - 3 && fewer.contains("\nworkload "), "{fewer}");
+        assert!(!without.contains("\nworkload "), "{without}");
+        for text in [whole, fewer, without, with(Some(3))] {
+            assert!(text.contains(" W  ") && text.contains("  reference"), "{text}");
+        }
     }
 
     /// Where the reference is kept, nothing is said of its energy against itself.
@@ -226,7 +285,7 @@ mod tests {
         let mut set = day();
         let heads = |set: &ComparisonSet| {
             let text = shown(set);
-            text.lines().find(|l| l.starts_with("work ")).expect("a table of works").to_owned()
+            text.lines().find(|l| l.starts_with("workload ")).expect("a table of works").to_owned()
         };
         assert!(!heads(&set).contains("energy"));
         let mix = set.mix.as_mut().expect("a mix");

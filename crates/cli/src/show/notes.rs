@@ -22,7 +22,7 @@ pub(crate) fn notes(c: &Comparison) -> Vec<String> {
         TimeKind::Deadlines => "the share of deadlines missed",
     };
     notes.push(format!("time: {time}, since {}", c.judged.why));
-    notes.push(format!("energy: modelled, {}", say::energy_over(c)));
+    notes.push(format!("energy: modelled, of {}, {}", say::energy_of(c), say::energy_over(c)));
     if c.replicas > 0 {
         notes.push(format!(
             "ranges: 90 % of {} replicas, each with random phases, seeds and figures",

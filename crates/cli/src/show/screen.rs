@@ -68,6 +68,25 @@ impl TextStyle {
     /// A text for files and tests.
     #[cfg(test)]
     pub(crate) const PLAIN: TextStyle = TextStyle { colour: false, columns: COLUMNS, lines: None };
+
+    /// The first of these texts that stands above the prompt, which takes the last line of a terminal; else the last of them.
+    pub(crate) fn first_that_fits(self, texts: impl Iterator<Item = String>) -> String {
+        let mut last = String::new();
+        for text in texts {
+            last = text;
+            let rows = |line: &str| printed(line).div_ceil(self.columns).max(1);
+            if self.lines.is_none_or(|lines| last.lines().map(rows).sum::<usize>() < lines) {
+                break;
+            }
+        }
+        last
+    }
+}
+
+/// Columns that a line takes, without its styles.
+fn printed(line: &str) -> usize {
+    let styles = STYLES.iter().map(|style| line.matches(style).count() * style.len());
+    line.chars().count() - styles.sum::<usize>()
 }
 
 /// Where text goes.
@@ -230,6 +249,21 @@ mod tests {
         assert!(!with(&[("TERM", "dumb")], true) && with(&[("TERM", "xterm")], true));
         assert!(!with(&[("NO_COLOR", "1")], true) && !with(&[("NO_COLOR", "1"), ("FORCE_COLOR", "1")], true));
         assert!(with(&[("NO_COLOR", "")], true));
+    }
+
+    /// A line that is wider than the terminal takes two, styles take no room, and the prompt needs a line.
+    #[test]
+    fn the_first_text_that_fits_is_shown() {
+        let look = TextStyle { colour: true, columns: 10, lines: Some(4) };
+        let wide = "0123456789ab\n0\n1\n".to_owned();
+        let bold = format!("{}\n0\n1\n", bold("0123456789", true));
+        let short = "0\n".to_owned();
+        let fits = |texts: &[&String]| look.first_that_fits(texts.iter().map(|t| (*t).clone()));
+        assert_eq!(fits(&[&wide, &bold, &short]), bold);
+        assert_eq!(fits(&[&wide, &short]), short);
+        assert_eq!(fits(&[&wide]), wide, "the last one, if none fits");
+        let pipe = TextStyle { lines: None, ..look };
+        assert_eq!(pipe.first_that_fits([wide.clone(), short].into_iter()), wide);
     }
 
     #[test]

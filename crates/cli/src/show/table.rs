@@ -139,7 +139,10 @@ pub(crate) fn figures(c: &Comparison, r: &PolicyResult) -> [String; 5] {
     let against = |ratio| if reference { "reference".to_owned() } else { ratio_text(ratio) };
     let (shown, slower) = match c.judged.kind {
         TimeKind::Makespan => (seconds(u.time.median), against(u.time_ratio)),
-        TimeKind::Response => response_cells(c, r, true),
+        TimeKind::Response => {
+            let all: Vec<&PolicyResult> = c.results.iter().collect();
+            response_cells(c, r, Some(&shown_kinds(c, &all)))
+        }
         TimeKind::Deadlines => (format!("{:.2} %", u.time.median * 100.0), String::new()),
     };
     let best = best_in(c, r);
@@ -150,16 +153,67 @@ pub(crate) fn figures(c: &Comparison, r: &PolicyResult) -> [String; 5] {
     [joules(say::energy_j(c, r).median), energy, shown, slower, best]
 }
 
-/// The kind of response that all rows show; `None` where they show several.
-fn common_kind<'c>(c: &Comparison, shown: &[&'c PolicyResult]) -> Option<&'c str> {
-    let mut kinds = shown.iter().filter_map(|r| say::row_kind(c, r)).map(|kind| kind.kind.as_str());
-    let first = kinds.next()?;
-    kinds.all(|kind| kind == first).then_some(first)
+/// A kind of response in a table.
+#[derive(Clone)]
+struct ShownKind {
+    name: String,
+    /// Of its bursts, in millions of cycles.
+    size: (f64, f64),
+    /// Other sizes have the same name.
+    of_several: bool,
+}
+
+impl ShownKind {
+    fn of_row(c: &Comparison, r: &PolicyResult) -> Option<ShownKind> {
+        let kind = say::row_kind(c, r)?;
+        let kinds = &r.responses.as_ref()?.kinds;
+        let of_several = say::is_one_of_several(kinds, kind);
+        Some(ShownKind { name: shortened(&kind.kind, KIND), size: say::kind_size(kind), of_several })
+    }
+
+    fn is(&self, other: &ShownKind) -> bool {
+        self.name == other.name && self.size == other.size
+    }
+
+    /// The name, and the size where another of these kinds has the same: `page 4-16M`.
+    fn among(&self, kinds: &[ShownKind]) -> String {
+        match self.size {
+            _ if kinds.iter().filter(|k| k.name == self.name).count() < 2 => self.name.clone(),
+            (0.0, to) => format!("{} <{to:.0}M", self.name),
+            (from, to) => format!("{} {from:.0}-{to:.0}M", self.name),
+        }
+    }
+}
+
+/// The kinds of response that rows show, each once.
+fn shown_kinds(c: &Comparison, shown: &[&PolicyResult]) -> Vec<ShownKind> {
+    let mut kinds: Vec<ShownKind> = Vec::new();
+    for kind in shown.iter().filter_map(|r| ShownKind::of_row(c, r)) {
+        match kinds.iter_mut().find(|k| k.is(&kind)) {
+            Some(known) => known.of_several |= kind.of_several,
+            None => kinds.push(kind),
+        }
+    }
+    kinds
+}
+
+/// Which of several kinds of one name are shown.
+fn sizes(kinds: &[ShownKind]) -> Option<String> {
+    match kinds {
+        [kind] => kind.of_several.then(|| match kind.size {
+            (0.0, to) => format!("{}: its bursts of under {to:.0} million cycles", kind.name),
+            (from, to) => format!("{}: its bursts of {from:.0} to {to:.0} million cycles", kind.name),
+        }),
+        _ => {
+            let sized = |kind: &ShownKind| kind.among(kinds) != kind.name;
+            kinds.iter().any(sized).then(|| "4-16M: bursts of 4 to 16 million cycles".into())
+        }
+    }
 }
 
 /// The median of a kind of response, and its 95th percentile with the kind's name where the heading has none, or what is missed
 /// where that decides.
-fn response_cells(c: &Comparison, r: &PolicyResult, named: bool) -> (String, String) {
+fn response_cells(c: &Comparison, r: &PolicyResult, named_among: Option<&[ShownKind]>) -> (String, String) {
     let kind = say::row_kind(c, r);
     let half = kind.map_or_else(String::new, |k| say::response(k.p50_s));
     let p95 = kind.map_or_else(String::new, |k| {
@@ -167,7 +221,10 @@ fn response_cells(c: &Comparison, r: &PolicyResult, named: bool) -> (String, Str
             Some(ratio) => format!("{WAITS} x{}", trim(ratio, 1)),
             None => say::response(k.p95_s),
         };
-        if named { format!("{figure} {}", shortened(&k.kind, KIND)) } else { figure }
+        match named_among.and_then(|kinds| Some(ShownKind::of_row(c, r)?.among(kinds))) {
+            Some(name) => format!("{figure} {name}"),
+            None => figure,
+        }
     });
     let missed = r.missed_by_task.iter().filter(|m| m.slower).map(|m| m.share).fold(0.0, f64::max);
     (half, if missed > 0.0 { format!("misses {:.1} %", missed * 100.0) } else { p95 })
@@ -227,10 +284,10 @@ fn remark(c: &Comparison, r: &PolicyResult) -> String {
 }
 
 const OVER: &str = "over limit";
-const REPLICAS: &str = "replicas";
+pub(crate) const REPLICAS: &str = "replicas";
 
 /// What the mark of a tie means.
-pub(crate) const TIED: &str = "= no clear difference";
+pub(crate) const TIED: &str = "= no clear difference; unmarked: needs more";
 
 /// What the marks and words of these rows mean.
 pub(crate) fn legend(c: &Comparison, shown: &[&PolicyResult]) -> Vec<String> {
@@ -245,15 +302,18 @@ pub(crate) fn legend(c: &Comparison, shown: &[&PolicyResult]) -> Vec<String> {
     if some(&|r| !r.admissible) {
         let limit =
             c.max_slowdown.map_or_else(|| "any".into(), |limit| format!("{} %", trim(limit * 100.0, 1)));
-        let too = match &c.standards[..] {
+        let than = match &c.standards[..] {
             [] => String::new(),
-            all => format!(", counted from {} too", all.join(" and ")),
+            all => format!(" slower than the reference or {}", all.join(" or ")),
         };
-        words.push(format!("x over the time limit ({limit}{too})"));
+        words.push(format!("x over the time limit ({limit}{than})"));
     }
     let waits = |r: &PolicyResult| say::row_kind(c, r).and_then(|k| waits_longer(c, r, k)).is_some();
     if c.judged.kind == TimeKind::Response && some(&waits) {
         words.push(format!("{WAITS} x2: its noticed responses take twice as long in all"));
+    }
+    if c.judged.kind == TimeKind::Response {
+        words.extend(sizes(&shown_kinds(c, shown)));
     }
     if c.goal != Goal::OwnEnergy && some(&|r| r.over_own_time) {
         words.push(format!("{}: did not finish in the window, not comparable", say::OWN_TIME));
@@ -261,8 +321,9 @@ pub(crate) fn legend(c: &Comparison, shown: &[&PolicyResult]) -> Vec<String> {
     let left: Vec<&PolicyResult> = shown.iter().filter(|r| r.admissible).copied().collect();
     let left: Vec<String> = say::left_after(&left).iter().map(u64::to_string).collect();
     if !left.is_empty() {
-        words.push(format!("{} {REPLICAS}: cannot be best, so dropped", left.join(" or ")));
+        words.push(format!("{} {REPLICAS}: others were better", left.join(" or ")));
     }
+    words.push(format!("energy: of {}", say::energy_of(c)));
     words
 }
 
@@ -278,9 +339,9 @@ fn rows_with(c: &Comparison, shown: &[&PolicyResult], look: TextStyle, name: usi
     let mut table = Table::new();
     table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     let right = |text: &str| cell(text).set_alignment(CellAlignment::Right);
-    let kind = common_kind(c, shown);
+    let kinds = shown_kinds(c, shown);
     let mut header = vec![cell(""), cell("policy"), right("energy")];
-    header.extend(time_heads(c, kind).iter().map(|head| right(head)));
+    header.extend(time_heads(c, &kinds).iter().map(|head| right(head)));
     if wide {
         header.push(right("best in"));
         header.extend(beside.iter().map(|(head, _)| right(head.name)));
@@ -298,7 +359,7 @@ fn rows_with(c: &Comparison, shown: &[&PolicyResult], look: TextStyle, name: usi
             Some(ratio) => change_or(c, r, ratio, &energy),
             None => format!("{energy} {}", say::OWN_TIME),
         }));
-        row.extend(time_cells(c, r, kind.is_none()).iter().map(|figure| right(figure)));
+        row.extend(time_cells(c, r, &kinds).iter().map(|figure| right(figure)));
         if wide {
             let best = if r.raced_out_after.is_some() { String::new() } else { best_in(c, r) };
             row.push(right(&best));
@@ -321,24 +382,21 @@ fn change_or(c: &Comparison, r: &PolicyResult, ratio: Interval, own: &str) -> St
 }
 
 /// Heads of the columns of time, with the kind of response where all rows show the same.
-fn time_heads(c: &Comparison, kind: Option<&str>) -> Vec<String> {
-    match (c.judged.kind, kind) {
+fn time_heads(c: &Comparison, kinds: &[ShownKind]) -> Vec<String> {
+    match (c.judged.kind, kinds) {
         (TimeKind::Makespan, _) => vec!["time".into()],
-        (TimeKind::Response, None) => vec![HALF.into(), MOST.into()],
-        (TimeKind::Response, Some(kind)) => {
-            let kind = shortened(kind, KIND);
-            vec![format!("{kind}: {HALF}"), MOST.into()]
-        }
+        (TimeKind::Response, [kind]) => vec![format!("{}: {HALF}", kind.name), MOST.into()],
+        (TimeKind::Response, _) => vec![HALF.into(), MOST.into()],
         (TimeKind::Deadlines, _) => vec!["missed".into()],
     }
 }
 
-fn time_cells(c: &Comparison, r: &PolicyResult, named: bool) -> Vec<String> {
+fn time_cells(c: &Comparison, r: &PolicyResult, kinds: &[ShownKind]) -> Vec<String> {
     let u = &r.uncertain;
     match c.judged.kind {
         TimeKind::Makespan => vec![change_or(c, r, u.time_ratio, &seconds(u.time.median))],
         TimeKind::Response => {
-            let (half, most) = response_cells(c, r, named);
+            let (half, most) = response_cells(c, r, Some(kinds).filter(|kinds| kinds.len() > 1));
             vec![half, most]
         }
         TimeKind::Deadlines => vec![format!("{:.2} %", u.time.median * 100.0)],
@@ -415,6 +473,42 @@ mod tests {
         let several = text(&c);
         assert!(several.contains(" median") && !several.contains(": median"), "{several}");
         assert!(several.contains("200 ms typing") && several.contains("200 ms page"), "{several}");
+    }
+
+    /// Two kinds of one name are two: the heading does not put them in one column, and the legend says which one it is.
+    #[test]
+    fn kinds_of_one_name_are_told_apart_by_their_size() {
+        let bytes = include_bytes!("../../tests/results/compare.json");
+        let mut c: Comparison = serde_json::from_slice(bytes).expect("as compare wrote it");
+        c.judged.kind = TimeKind::Response;
+        let of = |slower_large: bool| {
+            let kind = |class: u8, slower: bool| {
+                serde_json::json!({
+                    "kind": "page", "size_class": class, "episodes": 9.0, "p50_s": 0.1, "p95_s": 0.2, "reference_p50_s": 0.1,
+                    "reference_p95_s": 0.2, "waiting_s": f64::from(9 - class), "reference_waiting_s": 1.0, "mean_ratio": 1.0,
+                    "p95_ratio": 1.0, "slower": slower,
+                })
+            };
+            serde_json::from_value(serde_json::json!({
+                "judged": true, "why_not": null, "slower": slower_large, "excess": 1.0, "floor_s": 0.001, "waiting_s": 1.0,
+                "reference_waiting_s": 1.0, "unfinished_share": 0.0, "kinds": [kind(2, false), kind(4, slower_large)],
+            }))
+            .expect("responses")
+        };
+        let text = |c: &Comparison| {
+            let shown = order(c, PolicyOrder::Best);
+            rows(c, &shown, TextStyle::PLAIN) + &legend(c, &shown).join("; ")
+        };
+        c.results.iter_mut().for_each(|r| r.responses = Some(of(false)));
+        let same = text(&c);
+        assert!(
+            same.contains("page: median") && same.contains("page: its bursts of 4 to 16 million"),
+            "{same}"
+        );
+        c.results[0].responses = Some(of(true));
+        let several = text(&c);
+        assert!(!several.contains(": median") && several.contains("page 64-256M"), "{several}");
+        assert!(several.contains("page 4-16M") && several.contains("; 4-16M: bursts of"), "{several}");
     }
 
     #[test]

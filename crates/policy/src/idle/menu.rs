@@ -56,7 +56,7 @@ use alloc::boxed::Box;
 /// Sleeps remembered.
 const INTERVALS: usize = 8;
 /// Fewest sleeps whose mean counts by its standard deviations; at this number nothing more is dropped.
-const LEAST: usize = 6;
+const LEAST: u64 = 6;
 /// Variance in us^2 up to which sleeps are alike whatever their mean.
 const TIGHT_US2: u64 = 400;
 /// Square of the number of standard deviations that the mean must exceed: 6.
@@ -102,21 +102,20 @@ fn decade(timer_ns: u64) -> usize {
 /// Step 1: the typical sleep in us, where there is one. `useless`: whether the shortest and longest of those left say
 /// that no mean of theirs could be of use.
 fn typical(us: &[u32; INTERVALS], useless: impl Fn(u32, u32) -> bool) -> Option<u32> {
-    let mut most = LONGEST_US;
+    let (mut n, mut sum, mut squares, mut shortest, mut longest) = (INTERVALS as u64, 0, 0, u32::MAX, 0);
+    for &x in us {
+        sum += u64::from(x);
+        squares += u64::from(x).pow(2);
+        (shortest, longest) = (shortest.min(x), longest.max(x));
+    }
     loop {
-        let left = us.iter().copied().filter(|&x| x <= most);
-        let (mut n, mut sum, mut shortest, mut longest) = (0, 0, u32::MAX, 0);
-        for x in left.clone() {
-            (n, sum) = (n + 1, sum + u64::from(x));
-            (shortest, longest) = (shortest.min(x), longest.max(x));
-        }
         if useless(shortest, longest) {
             return None;
         }
-        // The usual number first: its division is a shift.
-        let divide = |sum: u64| if n == INTERVALS { sum / INTERVALS as u64 } else { sum / n as u64 };
-        let mean = divide(sum);
-        let variance = divide(left.map(|x| u64::from(x).abs_diff(mean).pow(2)).sum());
+        let mean = divided(sum, n);
+        // The sum of (x - mean)^2, modulo 2^64: single terms may overflow, the result does not.
+        let apart = squares.wrapping_add(n * mean * mean).wrapping_sub((2 * mean).wrapping_mul(sum));
+        let variance = divided(apart, n);
         let alike = n >= LEAST && mean * mean > variance.saturating_mul(SIGMAS_SQUARED);
         if alike || variance <= TIGHT_US2 {
             return Some(mean as u32);
@@ -124,7 +123,26 @@ fn typical(us: &[u32; INTERVALS], useless: impl Fn(u32, u32) -> bool) -> Option<
         if n <= LEAST {
             return None;
         }
-        most = longest - 1;
+        let (mut equal, mut next) = (0, 0);
+        for &x in us {
+            equal += u64::from(x == longest);
+            next = next.max(if x < longest { x } else { 0 });
+        }
+        n -= equal;
+        sum -= equal * u64::from(longest);
+        squares -= equal * u64::from(longest).pow(2);
+        longest = next;
+    }
+}
+
+/// A sum over a number of sleeps. The usual numbers by themselves: dividing by a constant is a multiplication.
+fn divided(sum: u64, n: u64) -> u64 {
+    const USUAL: u64 = INTERVALS as u64;
+    match n {
+        USUAL => sum / USUAL,
+        7 => sum / 7,
+        6 => sum / 6,
+        n => sum / n,
     }
 }
 
@@ -315,6 +333,7 @@ pub(super) static MENU: Idle = Idle {
 mod tests {
     use super::super::testing::{MS, POLLED, STATES, US, outcome, query};
     use super::*;
+    use alloc::vec::Vec;
 
     fn menu() -> Menu {
         Menu::new(Linux::V6_12, 4 * MS)
@@ -373,6 +392,47 @@ mod tests {
             "6.1: the timer is as near"
         );
         assert_eq!(typical_of([LONGEST_US; INTERVALS]), Some(LONGEST_US));
+    }
+
+    /// As the kernel writes it, sleep by sleep: the sums taken together come to the same, up to the longest sleeps.
+    #[test]
+    fn sums_find_what_single_sleeps_do() {
+        let by_sleep = |us: &[u32; INTERVALS]| {
+            let mut most = LONGEST_US;
+            loop {
+                let left: Vec<u64> = us.iter().filter(|x| **x <= most).map(|x| u64::from(*x)).collect();
+                let n = left.len() as u64;
+                let mean = left.iter().sum::<u64>() / n;
+                let variance = left.iter().map(|x| x.abs_diff(mean).pow(2)).sum::<u64>() / n;
+                if variance <= TIGHT_US2 || (n >= LEAST && mean * mean > variance.saturating_mul(36)) {
+                    return Some(mean as u32);
+                }
+                if n <= LEAST {
+                    return None;
+                }
+                most = *left.iter().max()? as u32 - 1;
+            }
+        };
+        let (mut x, mut found) = (88172645463325252u64, 0);
+        for n in 0..200_000u32 {
+            let us = [(); INTERVALS].map(|()| {
+                x ^= x << 13;
+                x ^= x >> 7;
+                x ^= x << 17;
+                // Some near each other, some far apart, some alike, some the longest.
+                match (n % 4, x % 16) {
+                    (0, _) => 300 + (x >> 8) as u32 % 200,
+                    (1, 0) => LONGEST_US,
+                    (1, _) => LONGEST_US / 2 + (x >> 8) as u32 % 1000,
+                    (2, _) => (x >> 8) as u32 % 3 * 40,
+                    (_, shift) => ((x >> 8) as u32 & (LONGEST_US - 1)) >> (2 * shift),
+                }
+            });
+            let typical = typical(&us, |_, _| false);
+            assert_eq!(typical, by_sleep(&us), "{us:?}");
+            found += u32::from(typical.is_some());
+        }
+        assert!((20_000..180_000).contains(&found), "{found}");
     }
 
     /// What is as long as the longest goes at once, and few that are tight are enough.

@@ -114,7 +114,9 @@ impl AutonomousCpu {
         let to_ns = to_ns.min(LAST_NS);
         let mut at = to_ns.saturating_sub(ns);
         // Of the time before nothing was told: its boundaries are past.
-        self.boundary_ns += at.saturating_sub(self.boundary_ns) / rule.period_ns * rule.period_ns;
+        if at > self.boundary_ns {
+            self.boundary_ns += (at - self.boundary_ns) / rule.period_ns * rule.period_ns;
+        }
         while self.boundary_ns <= to_ns {
             let ran = if busy { self.boundary_ns.saturating_sub(at) } else { 0 };
             self.busy_ns = self.busy_ns.saturating_add(ran);
@@ -176,7 +178,8 @@ impl AutonomousCpu {
 
     /// The wish at `now_ns` of a CPU that has gone on as it was when it was last told of.
     fn wish_at(mut self, now_ns: u64, rule: &AutonomousRule) -> u64 {
-        if now_ns > self.told_ns {
+        // Before its next boundary nothing changes.
+        if now_ns >= self.boundary_ns && now_ns > self.told_ns {
             self.piece(now_ns - self.told_ns, self.running, now_ns, rule);
         }
         self.wish

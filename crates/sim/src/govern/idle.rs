@@ -55,6 +55,20 @@ struct Stay {
 #[cfg(target_pointer_width = "64")]
 const _: () = assert!(size_of::<Stay>() == 64);
 
+impl Stay {
+    /// What became of it where it ends now.
+    #[inline]
+    fn outcome(&self, now: u64, cause: Cause) -> IdleOutcome {
+        IdleOutcome {
+            state: self.choice,
+            measured_ns: now - self.since,
+            by_timer: cause != Cause::Tick && self.due <= now,
+            by_tick: cause == Cause::Tick,
+            poll_ended: false,
+        }
+    }
+}
+
 /// What a CPU that has nothing to do does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entered {
@@ -78,6 +92,8 @@ pub(crate) struct Idlers {
     grace: Grace,
     /// Whether a sleeping CPU's tick can be stopped.
     tickless: bool,
+    /// When the watchdog's timer is next; [`NEVER`] where CPUs keep their ticks.
+    watchdog_at: u64,
 }
 
 impl Idlers {
@@ -98,6 +114,7 @@ impl Idlers {
             latency_limit_ns,
             grace: Grace::new(machine),
             tickless: machine.tick.tickless,
+            watchdog_at: if machine.tick.tickless { WATCHDOG_NS } else { NEVER },
         }
     }
 
@@ -117,8 +134,10 @@ impl Idlers {
         // A tick that is stopped already stays so.
         let tick_wanted = self.tickless & stay.let_go.waits(&mut self.grace, now) & !stay.tick_stopped;
         let timer_at = if tick_wanted { timer_at.min(next_tick) } else { timer_at };
-        let watchdog_at = if self.tickless { (now / WATCHDOG_NS + 1) * WATCHDOG_NS } else { NEVER };
-        let timer_at = timer_at.min(watchdog_at);
+        if self.watchdog_at <= now {
+            self.watchdog_at = (now / WATCHDOG_NS + 1) * WATCHDOG_NS;
+        }
+        let timer_at = timer_at.min(self.watchdog_at);
         let query = IdleQuery {
             now_ns: now,
             next_timer_ns: if timer_at == NEVER { NEVER } else { timer_at.saturating_sub(now) },
@@ -162,7 +181,7 @@ impl Idlers {
     pub(crate) fn has_polled(&mut self, c: usize, kind: u8, now: u64) -> bool {
         let ended = self.poll_ends.get(c).is_some_and(|&at| at <= now);
         if ended {
-            let outcome = self.outcome(c, now, Cause::Interrupt);
+            let outcome = self.stays[c].outcome(now, Cause::Interrupt);
             self.policies[c]
                 .reflect(&IdleOutcome { poll_ended: true, ..outcome }, &self.tables[usize::from(kind)]);
             self.end_stay(c, now);
@@ -185,27 +204,14 @@ impl Idlers {
     /// An idle CPU of a kind is wanted, and awake at `ready`: its policy learns it. True when its tick had been stopped.
     #[inline]
     pub(crate) fn leave(&mut self, c: usize, kind: u8, now: u64, ready: u64, cause: Cause) -> bool {
-        let outcome = IdleOutcome { measured_ns: ready - self.stays[c].since, ..self.outcome(c, now, cause) };
         let stay = &mut self.stays[c];
+        let outcome = IdleOutcome { measured_ns: ready - stay.since, ..stay.outcome(now, cause) };
         let was_stopped = stay.tick_stopped;
         if cause == Cause::Work {
             stay.tick_stopped = false;
         }
         self.policies[c].reflect(&outcome, &self.tables[usize::from(kind)]);
         was_stopped
-    }
-
-    /// What became of a CPU's stay that ends now.
-    #[inline]
-    fn outcome(&self, c: usize, now: u64, cause: Cause) -> IdleOutcome {
-        let stay = &self.stays[c];
-        IdleOutcome {
-            state: stay.choice,
-            measured_ns: now - stay.since,
-            by_timer: cause != Cause::Tick && stay.due <= now,
-            by_tick: cause == Cause::Tick,
-            poll_ended: false,
-        }
     }
 
     /// Books a stay that is over.

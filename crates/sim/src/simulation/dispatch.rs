@@ -126,8 +126,9 @@ impl Simulation<'_> {
     #[inline]
     fn go_on(&mut self, c: usize, t: u32) -> bool {
         let now = self.clock.now();
-        self.cpus[c].in_thread = false;
-        if std::mem::take(&mut self.cpus[c].in_idle_loop) {
+        let s = &mut self.cpus[c];
+        s.in_thread = false;
+        if std::mem::take(&mut s.in_idle_loop) {
             self.sched.wakes(c, now);
         }
         let arrives = self.sched.arrives(t, c);
@@ -153,7 +154,11 @@ impl Simulation<'_> {
             self.tasks.check_done(now);
             return false;
         }
-        let kernel = std::mem::take(&mut self.cpus[c].kernel_ns);
+        let s = &mut self.cpus[c];
+        s.current = t;
+        s.phase = Phase::Task;
+        s.slice_end = NEVER;
+        let kernel = std::mem::take(&mut s.kernel_ns);
         if kernel > 0 {
             self.tasks.charge(t, kernel);
         }
@@ -161,10 +166,6 @@ impl Simulation<'_> {
             self.follow(c, t, false);
         }
         self.note_run(c, true);
-        let s = &mut self.cpus[c];
-        s.current = t;
-        s.phase = Phase::Task;
-        s.slice_end = NEVER;
         let others_wait = self.sched.starts(c, now);
         self.begin_run(c);
         if others_wait {

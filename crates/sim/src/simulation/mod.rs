@@ -276,11 +276,12 @@ impl<'a> Simulation<'a> {
     fn cpu_event(&mut self, c: usize) {
         let now = self.clock.now();
         self.handled = c;
-        if self.cpus[c].ready_at <= now {
+        let s = &self.cpus[c];
+        if s.ready_at <= now {
             self.ready(c);
-        } else if self.cpus[c].run_end <= now {
+        } else if s.run_end <= now {
             self.run_ended(c);
-        } else if self.cpus[c].slice_end <= now {
+        } else if s.slice_end <= now {
             self.slice_ended(c);
         }
         if self.cpus[c].timers.first_at() <= now {
@@ -290,7 +291,7 @@ impl<'a> Simulation<'a> {
             self.tick(c);
         }
         self.handled = usize::MAX;
-        self.arm(c);
+        self.clock.set(Source::Cpu(c), self.cpus[c].next_event());
     }
 
     /// Tells the calendar when a CPU's next event is. The one whose event is being handled comes last, and once.

@@ -8,9 +8,15 @@
 //! to the wake-up that made it runnable; one that came before its block is kept and belongs to what follows that block.
 //!
 //! An episode's name is its first task and a number: the how-manieth outside cause of that task it is. Programs do not
-//! depend on policies, so the name means the same work under each of them. Where two wake-ups of a task change places, a
-//! run of a recording still belongs to the episode to which it belonged when it was recorded
-//! ([`wattwise_model::workload::episodes`]). Of a recorded background that is repeated, the first pass has episodes.
+//! depend on policies, so the name means the same work under each of them. Of a recorded background that is repeated, the
+//! first pass has episodes.
+//!
+//! Two wake-ups of a task may come in another order than they were recorded in: a message overtakes another, and the task,
+//! which goes through its recording, does the work of the one when the other comes. Neither of two readings is right by
+//! itself then. Where runs keep the episode that they had when recorded ([`wattwise_model::workload::episodes`]), a
+//! message that was answered at once waits for the one that it overtook. Where they go to the message that came, the short
+//! one has the long one's work. An episode is over when it is over by the first, or by the second if that had no less work,
+//! but for a factor of [`ONE_SIZE`]. Without a change of order they are one.
 //!
 //! # Critical path
 //!
@@ -22,26 +28,58 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use wattwise_model::workload::{EpisodeLabels, EpisodeName, Pattern, Program, Step, Workload};
 
+/// Messages whose work differs by no more than this factor are of one size: it is that of the classes by which responses are judged.
+const ONE_SIZE: f64 = 4.0;
+
 /// From an episode's cause to its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Episode {
     /// When its cause came, in ns since the start.
     pub began_ns: u64,
-    /// When the last run of it so far ended; 0 while none has.
-    pub ended_ns: u64,
-    /// Cycles carried out in it.
+    /// The runs that it had when it was recorded.
+    pub recorded: EpisodeRuns,
+    /// The runs that its wake-ups led to here; none where the work is not of a recording.
+    pub caused: EpisodeRuns,
+}
+
+/// How far an episode has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct EpisodeRuns {
+    /// Cycles carried out in them.
     pub cycles: f64,
+    /// When the last run of it so far ended, in ns since the start; 0 while none has.
+    pub ended_ns: u64,
     /// Some task has still to run or to end its run in it.
     pub open: bool,
+}
+
+impl EpisodeRuns {
+    /// When it was over, or `now_ns` if it is not; `None` where nothing of it has run.
+    fn by(self, now_ns: u64) -> Option<u64> {
+        let end = if self.open { now_ns.max(self.ended_ns) } else { self.ended_ns };
+        (end > 0).then_some(end)
+    }
 }
 
 impl Episode {
     /// How long it took, in ns; of one that is still open, how long it has taken by `now_ns`. `None` where its cause has not
     /// come by then.
     pub fn response_ns(&self, now_ns: u64) -> Option<u64> {
-        let end = if self.open { now_ns.max(self.ended_ns) } else { self.ended_ns };
-        (self.began_ns <= now_ns && (self.open || self.ended_ns > 0))
-            .then(|| end.saturating_sub(self.began_ns))
+        let recorded = self.recorded.by(now_ns)?;
+        let caused = self.caused.by(now_ns).filter(|_| self.is_work_of_its_size());
+        let end = caused.map_or(recorded, |caused| caused.min(recorded));
+        (self.began_ns <= now_ns).then(|| end.saturating_sub(self.began_ns))
+    }
+
+    /// Whether it is not over.
+    pub fn is_open(&self) -> bool {
+        let over = !self.caused.open && self.caused.ended_ns > 0 && self.is_work_of_its_size();
+        self.recorded.open && !over
+    }
+
+    /// Whether what its wake-ups led to is no less work than it had when recorded, but for what tells two messages of one kind apart.
+    fn is_work_of_its_size(&self) -> bool {
+        self.caused.cycles >= self.recorded.cycles / ONE_SIZE
     }
 }
 
@@ -81,7 +119,9 @@ type Name = EpisodeName;
 /// What a wake-up hands on.
 #[derive(Clone, Copy, Debug)]
 struct WorkCause {
-    episode: Option<Name>,
+    /// The episode that the waker's run had when recorded, and the one whose wake-ups led to it here.
+    recorded: Option<Name>,
+    caused: Option<Name>,
     timer_ns: u64,
 }
 
@@ -99,7 +139,9 @@ struct TaskPart {
     server: bool,
     /// A server that has something to do.
     serving: bool,
-    episode: Option<Name>,
+    /// The episode that its run had when recorded, and the one whose wake-ups led to it here.
+    recorded: Option<Name>,
+    caused: Option<Name>,
     /// Timer sleep on the chain that led here, in ns.
     timer_ns: u64,
     /// Causes of wake-ups that came before their block.
@@ -118,6 +160,11 @@ pub(super) struct WorkProgress {
     /// Where blocks of a recording lead, whoever ends them here.
     labels: Option<Arc<EpisodeLabels>>,
     outcome: WorkOutcome,
+}
+
+fn episode_of(all: &mut [Vec<Episode>], name: Option<Name>) -> Option<&mut Episode> {
+    let (first, nth) = name?;
+    all[first as usize].get_mut(nth as usize)
 }
 
 /// Whether a pattern comes to an end.
@@ -160,10 +207,16 @@ impl WorkProgress {
 
     pub(super) fn outcome(&self) -> WorkOutcome {
         let mut outcome = self.outcome.clone();
-        let early = self.parts.iter().flat_map(|p| p.early.iter().filter_map(|c| c.episode));
-        for (first, nth) in self.parts.iter().filter_map(|p| p.episode).chain(early) {
-            if let Some(episode) = outcome.episodes[first as usize].get_mut(nth as usize) {
-                episode.open = true;
+        let mut opens = |name: Option<Name>, end: fn(&mut Episode) -> &mut EpisodeRuns| {
+            if let Some(episode) = episode_of(&mut outcome.episodes, name) {
+                end(episode).open = true;
+            }
+        };
+        for part in &self.parts {
+            let early = part.early.iter().map(|c| (c.recorded, c.caused));
+            for (recorded, caused) in std::iter::once((part.recorded, part.caused)).chain(early) {
+                opens(recorded, |e| &mut e.recorded);
+                opens(caused, |e| &mut e.caused);
             }
         }
         outcome
@@ -193,10 +246,11 @@ impl WorkProgress {
         } else {
             self.outcome.background_cycles += cycles;
         }
-        if let Some((first, nth)) = part.episode
-            && let Some(episode) = self.outcome.episodes[first as usize].get_mut(nth as usize)
-        {
-            episode.cycles += cycles;
+        if let Some(episode) = episode_of(&mut self.outcome.episodes, part.recorded) {
+            episode.recorded.cycles += cycles;
+        }
+        if let Some(episode) = episode_of(&mut self.outcome.episodes, part.caused) {
+            episode.caused.cycles += cycles;
         }
     }
 
@@ -245,10 +299,12 @@ impl WorkProgress {
     /// A task waits: its run is over.
     fn leaves(&mut self, t: u32, now: u64) {
         let Some(part) = self.parts.get_mut(t as usize) else { return };
-        if let Some((first, nth)) = part.episode.take()
-            && let Some(e) = self.outcome.episodes[first as usize].get_mut(nth as usize)
-        {
-            e.ended_ns = e.ended_ns.max(now);
+        let episodes = &mut self.outcome.episodes;
+        if let Some(episode) = episode_of(episodes, part.recorded.take()) {
+            episode.recorded.ended_ns = episode.recorded.ended_ns.max(now);
+        }
+        if let Some(episode) = episode_of(episodes, part.caused.take()) {
+            episode.caused.ended_ns = episode.caused.ended_ns.max(now);
         }
     }
 
@@ -257,7 +313,9 @@ impl WorkProgress {
         let part = &mut self.parts[t as usize];
         if !part.again {
             let of = &mut self.outcome.episodes[t as usize];
-            part.episode = Some((t, of.len() as u32));
+            part.recorded = Some((t, of.len() as u32));
+            // Without a recorded order nothing can differ from it.
+            part.caused = part.recorded.filter(|_| self.labels.is_some());
             of.push(Episode { began_ns: at, ..Episode::default() });
         }
     }
@@ -266,9 +324,14 @@ impl WorkProgress {
     fn cause(&self, waker: u32, woken: u32) -> WorkCause {
         let role = |t: u32| self.parts.get(t as usize).map(|p| p.foreground);
         match self.parts.get(waker as usize) {
-            None => WorkCause { episode: None, timer_ns: 0 },
+            None => WorkCause { recorded: None, caused: None, timer_ns: 0 },
             Some(p) => {
-                WorkCause { episode: p.episode.filter(|_| role(waker) == role(woken)), timer_ns: p.timer_ns }
+                let of_one_role = |name: Option<Name>| name.filter(|_| role(waker) == role(woken));
+                WorkCause {
+                    recorded: of_one_role(p.recorded),
+                    caused: of_one_role(p.caused),
+                    timer_ns: p.timer_ns,
+                }
             }
         }
     }
@@ -284,10 +347,10 @@ impl WorkProgress {
         part.blocks += 1;
         let episode = match &self.labels {
             Some(labels) => labels.after_block(t, block),
-            None => cause.episode,
+            None => cause.recorded,
         };
         match episode {
-            Some(episode) if !part.again => part.episode = Some(episode),
+            Some(_) if !part.again => (part.recorded, part.caused) = (episode, cause.caused),
             Some(_) => {}
             None => self.begins(t, now),
         }

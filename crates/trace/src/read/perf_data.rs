@@ -29,6 +29,7 @@
 //! `FINISHED_ROUND` bounds the disorder: nothing that comes after the end of round N is older than the
 //! newest sample of round N - 1. Samples are therefore kept, already decoded to 56 bytes, until the
 //! next round is complete, sorted (stably: those of one CPU at one time stay in order) and passed on.
+//! A file without its end is complete up to there, and is used so far: what follows may be of some CPUs alone.
 //! Files without rounds get by with [`MOST_KEPT`] samples: then the older half goes, and what comes
 //! later and is older counts as out of order.
 //!
@@ -334,6 +335,8 @@ struct Pump {
     numbers: BTreeMap<u32, u32>,
     /// Blocks packed by zstd that this build cannot read.
     unread_blocks: u64,
+    /// The end is not in the file.
+    cut_short: bool,
 }
 
 /// Puts events in order, for the sink.
@@ -343,6 +346,8 @@ struct Sorter<'a, S: Sink> {
     /// Samples that may still be overtaken, and the newest of the round before.
     kept: Vec<Event>,
     newest_before: u64,
+    /// No sample that is still to come is older.
+    settled_to: u64,
     flushed_early: bool,
 }
 
@@ -388,7 +393,8 @@ pub(crate) fn read<S: Sink>(
     let order = if head.starts_with(MAGIC[1]) { ByteOrder::Big } else { ByteOrder::Little };
     let words: Vec<u64> = head.chunks_exact(8).map_while(|word| order.u64(word)).collect();
     let mut pump = Pump::new(order, plan.numbers.clone());
-    let mut sorter = Sorter { comms, sink, kept: Vec::new(), newest_before: 0, flushed_early: false };
+    let mut sorter =
+        Sorter { comms, sink, kept: Vec::new(), newest_before: 0, settled_to: 0, flushed_early: false };
     // In pipe mode the header is these two words alone.
     let (from, to) = if words.get(1) == Some(&16) {
         pump.read.format = "perf.data (pipe mode)";
@@ -473,6 +479,7 @@ impl Pump {
             found_numbers: BTreeMap::new(),
             numbers,
             unread_blocks: 0,
+            cut_short: false,
         }
     }
 
@@ -518,6 +525,7 @@ impl Pump {
         ));
         self.decoder = early.decoder;
         self.read = early.read;
+        self.cut_short = true;
         Some(begin)
     }
 
@@ -978,6 +986,7 @@ impl<S: Sink> Sorter<'_, S> {
         self.kept.sort_by_key(|e| e.time_ns);
         let settled = self.kept.partition_point(|e| e.time_ns <= self.newest_before);
         self.pass_on(settled);
+        self.settled_to = self.newest_before;
         self.newest_before = newest;
     }
 
@@ -997,6 +1006,7 @@ impl<S: Sink> Sorter<'_, S> {
             read.cpus = None;
         }
         read.found.unsure = pump.attrs.backward;
+        read.found.covered_to = pump.cut_short.then_some(self.settled_to.saturating_sub(1));
         let [all, others] = pump.numbered;
         if others > all / MOST_OF_OTHERS {
             read.found.numbers = pump.found_numbers;

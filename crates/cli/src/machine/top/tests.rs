@@ -1,9 +1,10 @@
-//! The screen at both sizes, held against what it looked like: `WATTWISE_BLESS=1 cargo test -p wattwise --bin wattwise top` writes the
+//! The screen at both sizes, held against what it looked like: `WATTWISE_BLESS=1 cargo test -p wattwise --lib top` writes the
 //! snapshots anew. Keys, and names that strangers chose.
 
+use super::Sort;
 use super::draw;
 use super::screen::{Wanted, pressed};
-use super::view::{Sort, TopView};
+use super::view::TopView;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};

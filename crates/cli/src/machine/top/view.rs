@@ -1,22 +1,9 @@
 //! What is shown of a sample: order, place, pause. No terminal here.
 
+use super::Sort;
 use std::cmp::Ordering;
 use wattwise_figure::one_line;
 use wattwise_live::top::sample::{CpuSample, Sample, TaskSample};
-
-/// By what the CPUs stand in order.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Sort {
-    /// Their number
-    #[default]
-    Cpu,
-    /// Time at work, the most first
-    Busy,
-    /// Speed, the highest first
-    Speed,
-    /// Wake-ups, the most first
-    Wakeups,
-}
 
 impl Sort {
     pub(super) fn next(self) -> Sort {

@@ -4,7 +4,7 @@
 //! replica are joined by class of size, never across classes: among half a hundred short episodes nobody sees one page that
 //! takes twice as long.
 
-use super::Waits;
+use crate::Waits;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
 use wattwise_model::workload::Workload;
@@ -32,13 +32,14 @@ fn class(cycles: f64) -> u8 {
 
 /// The names of a workload's tasks.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Names {
+pub struct Names {
     of_task: Vec<u32>,
     names: Vec<String>,
 }
 
 impl Names {
-    pub(crate) fn new(workload: &Workload) -> Names {
+    /// Of each task, without what makes it one of several.
+    pub fn new(workload: &Workload) -> Names {
         let mut numbers: HashMap<&str, u32> = HashMap::new();
         let mut names = Names::default();
         for task in &workload.tasks {
@@ -53,7 +54,7 @@ impl Names {
     }
 
     /// The kind of an episode of a task.
-    pub(super) fn kind(&self, task: usize, cycles: f64) -> Kind {
+    pub(crate) fn kind(&self, task: usize, cycles: f64) -> Kind {
         Kind { name: self.of_task.get(task).copied().unwrap_or_default(), class: class(cycles) }
     }
 
@@ -70,14 +71,14 @@ struct Joined {
 }
 
 /// The kinds that are judged, and where each kind that was seen belongs.
-pub(super) struct EpisodeKinds {
+pub(crate) struct EpisodeKinds {
     all: Vec<Joined>,
     of: HashMap<Kind, usize>,
 }
 
 impl EpisodeKinds {
     /// By the episodes of the reference policy.
-    pub(super) fn joined(reference: &[&Waits]) -> EpisodeKinds {
+    pub(crate) fn joined(reference: &[&Waits]) -> EpisodeKinds {
         let mut seen: BTreeMap<Kind, f64> = BTreeMap::new();
         let replicas = reference.len().max(1) as f64;
         for k in reference.iter().flat_map(|w| &w.kinds) {
@@ -108,27 +109,27 @@ impl EpisodeKinds {
         EpisodeKinds { all, of }
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.all.len()
     }
 
     /// Whether a kind that was seen belongs to number `at`; to all kinds together (`None`) each does.
-    pub(super) fn has(&self, at: Option<usize>, kind: Kind) -> bool {
+    pub(crate) fn has(&self, at: Option<usize>, kind: Kind) -> bool {
         at.is_none_or(|at| self.of.get(&kind) == Some(&at))
     }
 
     /// The class of size of kind number `at`.
-    pub(super) fn size_class(&self, at: usize) -> u8 {
+    pub(crate) fn size_class(&self, at: usize) -> u8 {
         self.all[at].class
     }
 
     /// Whether kind number `at` is joined of several names.
-    pub(super) fn is_joined(&self, at: usize) -> bool {
+    pub(crate) fn is_joined(&self, at: usize) -> bool {
         self.all[at].name.is_none()
     }
 
     /// What people call it: the task's name; of joined kinds that of the task that waits longest in it.
-    pub(super) fn title(&self, at: usize, names: &Names, reference: &[&Waits]) -> String {
+    pub(crate) fn title(&self, at: usize, names: &Names, reference: &[&Waits]) -> String {
         if let Some(name) = self.all[at].name {
             return names.name(name).to_owned();
         }
@@ -142,14 +143,14 @@ impl EpisodeKinds {
 }
 
 /// All responses of a kind.
-pub(super) struct All {
+pub(crate) struct All {
     short: u64,
     /// Rising.
     long_us: Vec<u32>,
 }
 
 /// All responses of kind number `at` in all replicas.
-pub(super) fn all_of(waits: &[&Waits], kinds: &EpisodeKinds, at: usize) -> All {
+pub(crate) fn all_of(waits: &[&Waits], kinds: &EpisodeKinds, at: usize) -> All {
     let mut all = All { short: 0, long_us: Vec::new() };
     for k in waits.iter().flat_map(|w| &w.kinds).filter(|k| kinds.has(Some(at), k.kind)) {
         all.short += u64::from(k.short);
@@ -160,12 +161,12 @@ pub(super) fn all_of(waits: &[&Waits], kinds: &EpisodeKinds, at: usize) -> All {
 }
 
 impl All {
-    pub(super) fn count(&self) -> u64 {
+    pub(crate) fn count(&self) -> u64 {
         self.short + self.long_us.len() as u64
     }
 
     /// A quantile, in s; `None` where it is among the short responses, whose times are not kept.
-    pub(super) fn quantile_s(&self, q: f64) -> Option<f64> {
+    pub(crate) fn quantile_s(&self, q: f64) -> Option<f64> {
         let at = (self.count().saturating_sub(1) as f64 * q).round() as u64;
         let long = at.checked_sub(self.short)?;
         self.long_us.get(long as usize).map(|us| f64::from(*us) * 1e-6)

@@ -2,12 +2,12 @@
 //!
 //! Of the m largest x = max(r, floor) on each side only those over the floor are kept; the others are the floor itself.
 
-use super::Waits;
-use super::kinds::EpisodeKinds;
+use crate::Waits;
+use crate::kinds::EpisodeKinds;
 
 /// A figure that two policies are compared by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum PooledFigure {
+pub(crate) enum PooledFigure {
     /// The mean of the m largest.
     Mean,
     /// Their 95th percentile.
@@ -15,10 +15,10 @@ pub(super) enum PooledFigure {
 }
 
 /// All of them.
-pub(super) const FIGURES: [PooledFigure; 2] = [PooledFigure::Mean, PooledFigure::P95];
+pub(crate) const FIGURES: [PooledFigure; 2] = [PooledFigure::Mean, PooledFigure::P95];
 
 /// One policy's responses over the floor.
-pub(super) struct PooledSide {
+pub(crate) struct PooledSide {
     /// Response in s and its replica, the longest first.
     long: Vec<(f64, u32)>,
     /// Their number and sum in each replica.
@@ -27,7 +27,7 @@ pub(super) struct PooledSide {
 }
 
 impl PooledSide {
-    pub(super) fn new(
+    pub(crate) fn new(
         waits: &[&Waits],
         kinds: &EpisodeKinds,
         at: Option<usize>,
@@ -63,32 +63,31 @@ impl PooledSide {
     fn p95_s(&self, weights: &[u32], m: u64, floor_s: f64) -> f64 {
         let at = 0.05 * m.saturating_sub(1) as f64;
         let (upper, share) = (at as u64, at.fract());
-        let (mut passed, mut found) = (0, [floor_s; 2]);
+        let (mut passed, mut found) = (0, None);
         for (s, replica) in &self.long {
-            let next = passed + u64::from(weights[*replica as usize]);
-            for (k, found) in found.iter_mut().enumerate() {
-                if (passed..next).contains(&(upper + k as u64)) {
-                    *found = *s;
-                }
-            }
-            passed = next;
+            passed += u64::from(weights[*replica as usize]);
             if passed > upper + 1 {
-                break;
+                let found = found.unwrap_or(*s);
+                return found + (*s - found) * share;
+            }
+            if passed > upper && found.is_none() {
+                found = Some(*s);
             }
         }
-        found[0] + (found[1] - found[0]) * share
+        let found = found.unwrap_or(floor_s);
+        found + (floor_s - found) * share
     }
 }
 
 /// Both policies' responses of one kind.
-pub(super) struct ResponsePair {
+pub(crate) struct ResponsePair {
     own: PooledSide,
     reference: PooledSide,
     floor_s: f64,
 }
 
 impl ResponsePair {
-    pub(super) fn new(own: PooledSide, reference: PooledSide, floor_us: u32) -> ResponsePair {
+    pub(crate) fn new(own: PooledSide, reference: PooledSide, floor_us: u32) -> ResponsePair {
         ResponsePair { own, reference, floor_s: f64::from(floor_us) * 1e-6 }
     }
 
@@ -105,7 +104,7 @@ impl ResponsePair {
     }
 
     /// The larger number of responses over the floor.
-    pub(super) fn most(&self) -> u64 {
+    pub(crate) fn most(&self) -> u64 {
         self.most_of(&self.ones())
     }
 
@@ -115,7 +114,7 @@ impl ResponsePair {
     }
 
     /// Noticed waiting under the policy and under the reference policy, in s.
-    pub(super) fn waiting(&self) -> (f64, f64) {
+    pub(crate) fn waiting(&self) -> (f64, f64) {
         self.waiting_of(&self.ones())
     }
 
@@ -126,7 +125,7 @@ impl ResponsePair {
     }
 
     /// Noticed waiting in each replica, in s, and its ratio to the reference policy's.
-    pub(super) fn waiting_by_replica(&self) -> Vec<(f64, f64)> {
+    pub(crate) fn waiting_by_replica(&self) -> Vec<(f64, f64)> {
         let one = |r| {
             let (own, reference) = self.waiting_of(&self.replica(r));
             (own, if reference > 0.0 { own / reference } else { 1.0 })
@@ -135,7 +134,7 @@ impl ResponsePair {
     }
 
     /// A figure's ratio to the reference policy's, where each replica counts as often as its weight says.
-    pub(super) fn ratio(&self, figure: PooledFigure, weights: &[u32]) -> f64 {
+    pub(crate) fn ratio(&self, figure: PooledFigure, weights: &[u32]) -> f64 {
         let m = self.most_of(weights);
         if m == 0 {
             return 1.0;
@@ -148,12 +147,56 @@ impl ResponsePair {
     }
 
     /// A figure's ratio over all replicas together.
-    pub(super) fn pooled(&self, figure: PooledFigure) -> f64 {
+    pub(crate) fn pooled(&self, figure: PooledFigure) -> f64 {
         self.ratio(figure, &self.ones())
     }
 
     /// A figure's ratio in each replica by itself.
-    pub(super) fn by_replica(&self, figure: PooledFigure) -> Vec<f64> {
+    pub(crate) fn by_replica(&self, figure: PooledFigure) -> Vec<f64> {
         (0..self.replicas()).map(|r| self.ratio(figure, &self.replica(r))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A floor of 5 ms: 6 to 25 ms in the first replica, 100 ms in the second.
+    fn side() -> PooledSide {
+        let mut long: Vec<(f64, u32)> = (6..=25).rev().map(|ms| (f64::from(ms) * 1e-3, 0)).collect();
+        long.insert(0, (0.1, 1));
+        PooledSide { long, count: vec![20, 1], sum_s: vec![0.310, 0.1] }
+    }
+
+    fn p95_ms(weights: [u32; 2], m: u64) -> f64 {
+        (side().p95_s(&weights, m, 0.005) * 1e9).round() * 1e-6
+    }
+
+    /// Of 21 the second is at 5 %; of 11 half of the way from the first to the second, of 41 the third.
+    #[test]
+    fn the_percentile_lies_between_neighbours_by_hand() {
+        assert_eq!(p95_ms([1, 1], 21), 25.0);
+        assert_eq!(p95_ms([1, 1], 11), 62.5);
+        assert_eq!(p95_ms([1, 1], 41), 24.0);
+    }
+
+    /// A replica that is drawn thrice counts thrice, one that is not drawn not at all; what is missing is the floor.
+    #[test]
+    fn weights_count_replicas() {
+        assert_eq!(p95_ms([1, 3], 41), 100.0);
+        assert_eq!(p95_ms([1, 3], 61), 25.0);
+        assert_eq!(p95_ms([1, 0], 21), 24.0);
+        // The first is at 5 % of 21, and between it and the floor.
+        assert_eq!(p95_ms([0, 1], 21), 5.0);
+        assert_eq!(p95_ms([0, 1], 11), 52.5);
+        assert_eq!(p95_ms([0, 0], 21), 5.0);
+    }
+
+    /// The sum of the m largest: 310 ms and 4 times the floor, or the second replica's too.
+    #[test]
+    fn noticed_waiting_fills_up_with_the_floor() {
+        let noticed_ms = |weights: [u32; 2], m| (side().noticed_s(&weights, m, 0.005) * 1e3).round();
+        assert_eq!(noticed_ms([1, 0], 24), 330.0);
+        assert_eq!(noticed_ms([1, 2], 24), 520.0);
     }
 }

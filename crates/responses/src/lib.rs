@@ -16,20 +16,30 @@
 //!    figures.
 //!
 //! The rule shows slowness. Its silence does not prove that two policies are equal.
+//!
+//! | file | what it knows |
+//! |---|---|
+//! | `lib.rs` | the responses of one run; the rule |
+//! | `kinds.rs` | kinds of episode |
+//! | `pooled.rs` | the responses of a kind in all replicas together |
+//! | `result.rs` | what is told, as JSON |
+//!
+//! It uses `sim` for what a run's episodes are, and what that stands on.
+#![forbid(unsafe_code)]
 
-pub(crate) mod kinds;
+mod kinds;
 mod pooled;
+mod result;
 
-use self::kinds::{EpisodeKinds, Names};
-use self::pooled::{PooledSide, ResponsePair};
-use crate::result::{KindResponses, Responses};
-use crate::time::quantile;
+use kinds::EpisodeKinds;
+use pooled::{PooledSide, ResponsePair};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use wattwise_figure::Random;
+use wattwise_figure::{Random, quantile};
 use wattwise_sim::outcome::WorkOutcome;
 
-pub use self::kinds::Kind;
+pub use kinds::{Kind, Names};
+pub use result::{KindResponses, Responses};
 
 /// Responses below it are not noticed, in us.
 const FLOOR_US: u32 = 5_000;
@@ -47,7 +57,7 @@ const LEVEL: f64 = 0.05;
 /// Draws of the replicas for each `1 / level`.
 const DRAWS: f64 = 10.0;
 /// With fewer replicas nothing is judged.
-pub(crate) const LEAST_REPLICAS: usize = 16;
+pub const LEAST_REPLICAS: usize = 16;
 /// In more than this share of the replicas work is left unfinished that the reference policy finishes.
 const UNFINISHED: f64 = 0.05;
 
@@ -71,14 +81,16 @@ struct KindWaits {
 
 /// What one run did, and when it was over.
 #[derive(Clone, Copy)]
-pub(crate) struct ResponsesSeen<'a> {
-    pub(crate) work: &'a WorkOutcome,
-    pub(crate) end_ns: u64,
+pub struct ResponsesSeen<'a> {
+    /// With the tasks' episodes.
+    pub work: &'a WorkOutcome,
+    /// Up to when an episode that is not finished counts.
+    pub end_ns: u64,
 }
 
 impl Waits {
-    /// The responses of the tasks that `of` chooses.
-    pub(crate) fn new(
+    /// The responses of the tasks that `of` chooses, each of the kind that it has under the reference policy.
+    pub fn new(
         own: ResponsesSeen<'_>,
         reference: ResponsesSeen<'_>,
         names: &Names,
@@ -93,8 +105,8 @@ impl Waits {
                     continue;
                 }
                 let Some(response) = episode.response_ns(own.end_ns) else { continue };
-                unfinished += u32::from(episode.open && !standard.open);
-                let kind = names.kind(task, standard.cycles);
+                unfinished += u32::from(episode.is_open() && !standard.is_open());
+                let kind = names.kind(task, standard.recorded.cycles);
                 let entry = kinds.entry(kind).or_insert(KindWaits { kind, short: 0, long_us: Vec::new() });
                 match u32::try_from(response / 1000).unwrap_or(u32::MAX) {
                     us if us > LOW_FLOOR_US => entry.long_us.push(us),
@@ -113,7 +125,7 @@ impl Waits {
 }
 
 /// One policy's responses against the reference policy's, in the same replicas.
-pub(crate) struct Against<'a> {
+pub struct Against<'a> {
     own: &'a [&'a Waits],
     reference: &'a [&'a Waits],
     names: &'a Names,
@@ -125,18 +137,20 @@ pub(crate) struct Against<'a> {
 }
 
 /// What the responses come to.
-pub(crate) struct ResponsesVerdict {
-    pub(crate) responses: Responses,
+pub struct ResponsesVerdict {
+    /// As a result says it.
+    pub responses: Responses,
     /// No response exceeds the floor under either policy.
-    pub(crate) unnoticed: bool,
+    pub unnoticed: bool,
     /// Whether each replica, seen by itself, has no figure over the limit.
-    pub(crate) within: Vec<bool>,
+    pub within: Vec<bool>,
     /// By replica: noticed waiting in all, in s, and its ratio to the reference policy's.
-    pub(crate) waiting: Vec<(f64, f64)>,
+    pub waiting: Vec<(f64, f64)>,
 }
 
 impl<'a> Against<'a> {
-    pub(crate) fn new(
+    /// A policy's responses and the reference policy's, by replica; `limit` is the share by which they may be slower.
+    pub fn new(
         own: &'a [&'a Waits],
         reference: &'a [&'a Waits],
         names: &'a Names,
@@ -175,7 +189,7 @@ impl<'a> Against<'a> {
     }
 
     /// The largest ratio of a figure that counts; at least 1.
-    pub(crate) fn excess(&self) -> f64 {
+    pub fn excess(&self) -> f64 {
         self.counting().map(|(at, figure)| self.pairs[at].pooled(figure)).fold(1.0, f64::max)
     }
 
@@ -187,7 +201,8 @@ impl<'a> Against<'a> {
         })
     }
 
-    pub(crate) fn verdict(&self) -> ResponsesVerdict {
+    /// Whether the policy is slower, in all and by kind.
+    pub fn verdict(&self) -> ResponsesVerdict {
         let enough = (0..self.pairs.len()).flat_map(|at| self.enough(at));
         let level = LEVEL / enough.filter(|enough| *enough).count().max(1) as f64;
         let most = 1.0 + self.limit;
