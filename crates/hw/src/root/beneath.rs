@@ -2,7 +2,8 @@
 //!
 //! A tree can be anybody's: unpacked from a capture, mounted, written by hand. Links within it are followed, since
 //! sysfs is full of them; one that leaves it is refused with EXDEV. The kernel does this since 5.6 (`openat2` with
-//! RESOLVE_BENEATH); older ones, and sandboxes that forbid that call, are served by the same walk in steps.
+//! RESOLVE_BENEATH); older ones, and sandboxes that forbid that call, are served by the same walk in steps. So is a path
+//! with `..` while anything on the system is renamed or mounted: the kernel says EAGAIN then (openat2(2)).
 
 use rustix::fs::{Mode, OFlags, ResolveFlags, openat, openat2, readlinkat};
 use rustix::io::{Errno, Result};
@@ -22,7 +23,7 @@ pub(super) fn open(base: BorrowedFd, path: &str, how: OFlags) -> Result<OwnedFd>
     let how =
         how | if how.contains(OFlags::PATH) { OFlags::CLOEXEC } else { OFlags::CLOEXEC | OFlags::NONBLOCK };
     match openat2(base, path, how, Mode::empty(), ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS) {
-        Err(Errno::NOSYS | Errno::PERM) => walk(base, path, how),
+        Err(Errno::NOSYS | Errno::PERM | Errno::AGAIN) => walk(base, path, how),
         other => other,
     }
 }
@@ -118,6 +119,30 @@ mod tests {
             let kernel = openat2(&base, path, how, Mode::empty(), ResolveFlags::BENEATH);
             assert_eq!(same(walk(base.as_fd(), path, how)), same(kernel), "{path}");
         }
+        Ok(())
+    }
+
+    /// The kernel gives up on `..` while anything is renamed; what is there is found all the same.
+    #[test]
+    fn others_may_rename_meanwhile() -> std::io::Result<()> {
+        let folder = tempfile::tempdir()?;
+        std::fs::create_dir_all(folder.path().join("tree/class"))?;
+        std::fs::create_dir_all(folder.path().join("tree/devices/zone"))?;
+        symlink("../devices/zone", folder.path().join("tree/class/zone"))?;
+        let base = crate::root::folder::reach(&folder.path().join("tree"))?;
+        let done = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let [a, b] = ["a", "b"].map(|name| folder.path().join(name));
+                _ = std::fs::create_dir(&a);
+                while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                    _ = std::fs::rename(&a, &b).and_then(|()| std::fs::rename(&b, &a));
+                }
+            });
+            let opened = (0..20_000).try_for_each(|_| open(base.as_fd(), "class/zone", OFlags::PATH).map(|_| ()));
+            done.store(true, std::sync::atomic::Ordering::Relaxed);
+            opened
+        })?;
         Ok(())
     }
 }
