@@ -281,6 +281,7 @@ pub fn nominal() -> Platform {
             transition_ns: 0,
             base: Khz(2_000_000),
             boost_with: None,
+            load_full: Khz(2_000_000),
             capacity: 1024,
         }],
         1,

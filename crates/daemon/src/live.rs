@@ -76,6 +76,7 @@ fn info(policy: &CpufreqPolicy) -> Option<DomainInfo> {
     khz.sort_unstable_by(|a, b| b.cmp(a));
     khz.dedup();
     let base = policy.base_khz.and_then(|k| u32::try_from(k).ok()).map_or(Khz(*khz.first()?), Khz);
+    let load_full = Khz(*khz.first()?);
     Some(DomainInfo {
         cpus: policy.affected.iter().filter_map(|c| u16::try_from(c).ok()).collect(),
         levels: khz.into_iter().map(|k| Level { khz: Khz(k), busy_uw: None }).collect(),
@@ -83,6 +84,7 @@ fn info(policy: &CpufreqPolicy) -> Option<DomainInfo> {
         base,
         // The hardware itself does it.
         boost_with: None,
+        load_full,
         capacity: 1024,
     })
 }

@@ -72,6 +72,8 @@ pub struct DomainInfo {
     pub transition_ns: u64,
     /// The highest speed without boost; where nothing is known of a boost, the highest.
     pub base: Khz,
+    /// The speed at which a busy CPU counts as fully loaded, and above it too: at most the highest.
+    pub load_full: Khz,
     /// The speed with which the boost comes where the driver has no faster one to ask for and the hardware goes on from there by
     /// itself: P0 of AMD's processors under acpi-cpufreq. `None`: each level is asked for by itself.
     pub boost_with: Option<Khz>,

@@ -105,6 +105,7 @@ fn domain(cpus: std::ops::Range<u16>, khz: &[u32], power: bool) -> DomainInfo {
         transition_ns: 10_000,
         base: Khz(khz[khz.len() / 2]),
         boost_with: None,
+        load_full: Khz(khz[0]),
         capacity: 1024,
     }
 }

@@ -672,6 +672,7 @@ fn is_the_schedulers(spec: &PolicySpec) -> bool {
         transition_ns: 0,
         base: level.khz,
         boost_with: None,
+        load_full: level.khz,
         capacity: 1024,
     };
     let one = Platform {

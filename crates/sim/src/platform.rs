@@ -23,6 +23,7 @@ pub fn platform(m: &MachineModel) -> Platform {
                 .collect(),
             transition_ns: d.transition.delay_ns + longest,
             base: Khz(kind.base_khz),
+            load_full: Khz(kind.load_full_khz),
             boost_with: kind.boosting_khz().map(Khz),
             capacity: m.capacity(usize::from(d.kind)),
         }

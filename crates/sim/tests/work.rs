@@ -5,6 +5,7 @@ mod common;
 
 use common::{machine, task, workload};
 use wattwise_model::machine::MachineModel;
+use wattwise_model::workload::generate;
 use wattwise_model::workload::{Op, Program, Recorded, Role, ScriptBuilder, Task, TaskId, Workload};
 use wattwise_policy::{IdleState, Settings, idle, speed};
 use wattwise_sim::outcome::{Outcome, WorkOutcome};
@@ -195,4 +196,18 @@ fn a_memory_share_moves_work_from_cycles_to_time() {
     let half = f64::from(KHZ[0]) / 2.0;
     let (slower, _) = play(&w, 0, |s| (s.memory, s.recorded_khz) = (&[0.4], half));
     assert_eq!(slower.work.done_ns.unwrap() / MS, 7);
+}
+
+/// A pair whose sides go on for 0.35 of their 10 us after they have woken the other: two sides of 6.5 us make a round, in which each CPU
+/// is busy for 10 us. A pair without that is half as busy; a stream has both sides at work at once.
+#[test]
+fn a_waker_works_on_while_the_woken_begins() {
+    for (after, round_us) in [("0.35", 13.0), ("0", 20.0), ("1", 10.0)] {
+        let given = format!("pairs:us=10,after={after},rounds=1000,khz=1000000,memory=0");
+        let (own, _) = play(&generate::workload(&given).unwrap().unwrap(), 0, |_| {});
+        let us = own.elapsed_ns as f64 / 1e3;
+        assert!((us / 1000.0 - round_us).abs() < 0.02, "after={after}: {us} us");
+        let busy_us: u64 = own.cpus.iter().map(|c| c.busy_ns / 1000).sum();
+        assert!(busy_us.abs_diff(20_000) <= 10, "after={after}: {busy_us} us busy");
+    }
 }

@@ -139,7 +139,8 @@ mod tests {
                     _ = std::fs::rename(&a, &b).and_then(|()| std::fs::rename(&b, &a));
                 }
             });
-            let opened = (0..20_000).try_for_each(|_| open(base.as_fd(), "class/zone", OFlags::PATH).map(|_| ()));
+            let opened =
+                (0..20_000).try_for_each(|_| open(base.as_fd(), "class/zone", OFlags::PATH).map(|_| ()));
             done.store(true, std::sync::atomic::Ordering::Relaxed);
             opened
         })?;

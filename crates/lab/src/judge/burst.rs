@@ -81,6 +81,7 @@ impl BurstReplay {
                 transition_ns: 10_000,
                 base: Khz(KHZ[0]),
                 boost_with: None,
+                load_full: Khz(KHZ[0]),
                 capacity: 1024,
             })
             .collect();

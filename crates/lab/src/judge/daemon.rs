@@ -66,6 +66,7 @@ impl WitnessReplay {
             transition_ns: 20_000,
             base: Khz(d.khz.first().copied().unwrap_or(0)),
             boost_with: None,
+            load_full: Khz(d.khz.first().copied().unwrap_or(0)),
             capacity: 1024,
         };
         let platform = Platform {

@@ -60,6 +60,12 @@ pub fn is_server(name: &str) -> bool {
     ["xeon", "epyc", "opteron"].into_iter().any(|line| name.contains(line))
 }
 
+/// Whether a name is of AMD's.
+pub fn is_amd(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    ["amd", "epyc", "ryzen", "threadripper", "opteron"].into_iter().any(|line| name.contains(line))
+}
+
 /// Digits at the start of a word, and the rest.
 fn digits(word: &str) -> (&str, &str) {
     word.split_at(word.find(|c: char| !c.is_ascii_digit()).unwrap_or(word.len()))

@@ -88,10 +88,11 @@ impl MachineModel {
         if kinds.len() != self.kinds.len() {
             return Err("the machine has other kinds of core than its file".into());
         }
-        // The base clock is the product's name for a level, not a figure that may be off; and what the kernel's energy model says
+        // The base clock is the product's name for a level, not a figure that may be off; what the scheduler's load takes for full
+        // follows from it; and what the kernel's energy model says
         // is the same on every board.
         for (kind, nominal) in kinds.iter_mut().zip(&self.kinds) {
-            kind.base_khz = nominal.base_khz;
+            (kind.base_khz, kind.load_full_khz) = (nominal.base_khz, nominal.load_full_khz);
             for (level, known) in kind.levels.iter_mut().zip(&nominal.levels) {
                 level.model_uw = known.model_uw;
             }

@@ -108,6 +108,11 @@
 //!
 //! `platform.load_invariant = false`: the scheduler's load counts time alone, not work (Linux before 5.7 on x86).
 //!
+//! `platform.load_full_cores = 4`: a CPU that is busy at the speed which the boost allows that many cores, or above, counts as fully
+//! loaded. Left out it is as Linux 6.12 has it (`arch/x86/kernel/cpu/aperfmperf.c`, `acpi/cppc.c`, `acpi-cpufreq.c`): the boost of four
+//! cores on Intel's processors; on AMD's, midway between the highest speed and that without boost; that without boost under
+//! acpi-cpufreq on others; elsewhere the highest.
+//!
 //! Names of kinds, C-states and package states reach command lines (`wattwise set --cstate C6=off`): they are letters, digits and
 //! `_.+-`, and do not begin with `-`.
 //!
@@ -147,6 +152,7 @@ use super::{
     Memory, Overlap, Package, PackageState, PowerLimit, SpeedLevel, Thermal, Tick, Transition, builtin, duty,
     energy_model,
 };
+use crate::estimate::processor;
 use crate::estimate::sheet::Sheet;
 use serde::Deserialize;
 use std::collections::BTreeSet;
@@ -314,6 +320,7 @@ fn build(file: &File) -> Result<MachineModel, String> {
         DEFAULT_POLICY.into()
     });
     base_speeds(file, &mut kinds, &boosts, from)?;
+    full_loads(file, &mut kinds, &boosts)?;
     let apart = apart(file, from)?;
     let thermal = thermal(file, from)?;
     let memory = memory(file, from)?;
@@ -387,6 +394,30 @@ fn base_speeds(
             }
             (None, None) => fastest,
         };
+    }
+    Ok(())
+}
+
+/// At which speed the scheduler's load takes a busy CPU of each kind for fully loaded.
+fn full_loads(file: &File, kinds: &mut [CoreKind], boosts: &[Vec<u8>]) -> Result<(), String> {
+    let cores = match file.platform.load_full_cores {
+        Some(0) => return Err("platform.load_full_cores = 0: expected 1 or more cores at work".into()),
+        given => given,
+    };
+    let driver = file.platform.driver.as_str();
+    let names = || file.cpu_names.iter().chain([&file.name]);
+    let is_amd = driver.starts_with("amd") || names().any(|name| processor::is_amd(name));
+    for (kind, boost) in kinds.iter_mut().zip(boosts) {
+        let with = |cores: usize| boost.get(cores).or(boost.last()).map(|&l| kind.levels[usize::from(l)].khz);
+        let fastest = kind.levels[0].khz;
+        let load_full = match (cores, driver) {
+            (Some(cores), _) => with(cores),
+            (None, _) if is_amd => Some(u32::midpoint(kind.base_khz, fastest)),
+            (None, "acpi-cpufreq") => Some(kind.base_khz),
+            (None, driver) if driver.starts_with("intel") => with(4),
+            (None, _) => None,
+        };
+        kind.load_full_khz = load_full.unwrap_or(fastest);
     }
     Ok(())
 }
@@ -722,6 +753,7 @@ pub(super) fn core_kind(k: &KindTable) -> Result<CoreKind, String> {
         smt_power: smt("smt_power", &k.smt_power, 1.0, 4.0)?,
         idle,
         base_khz: levels[0].khz,
+        load_full_khz: levels[0].khz,
         asked_khz: asked_khz(&k.speeds, &levels)?,
         levels,
     })

@@ -408,6 +408,8 @@ pub struct CoreKind {
     pub levels: Vec<SpeedLevel>,
     /// The highest speed without boost, in kHz; need not be a level. The highest level where there is no boost.
     pub base_khz: u32,
+    /// The speed at which the scheduler's load takes a busy CPU for fully loaded, in kHz; above it too. See `platform.load_full_cores`.
+    pub load_full_khz: u32,
     /// The levels that the driver can ask for, fastest first, where the hardware has more; empty: each. With the fastest of them comes
     /// what boost there is.
     pub asked_khz: Vec<u32>,
@@ -459,6 +461,12 @@ impl CoreKind {
     /// Whether the driver can ask for a level. It always can for the highest: with the fastest that it names, where that is another.
     pub fn can_be_asked(&self, khz: u32) -> bool {
         self.asked_khz.is_empty() || khz == self.levels[0].khz || self.asked_khz.contains(&khz)
+    }
+
+    /// The share that the scheduler's load counts of a busy CPU at a level.
+    pub fn load_share(&self, level: &SpeedLevel) -> f64 {
+        let share = level.cycles_per_ns / self.levels[0].cycles_per_ns;
+        (share * f64::from(self.levels[0].khz) / f64::from(self.load_full_khz)).min(1.0)
     }
 
     /// The level that brings the boost when it is asked for; `None` where each level is asked for by itself.

@@ -503,6 +503,8 @@ table! {
         replaced_policies: Vec<String>,
         /// Whether the scheduler's load counts work, whatever the speed; false: just time (Linux before 5.7 on x86).
         load_invariant: Option<bool>,
+        /// With whose boost a busy CPU counts as fully loaded: that of so many cores at work.
+        load_full_cores: Option<usize>,
         migration_us: Option<f64>,
         interrupt_us: Option<f64>,
     }

@@ -29,6 +29,10 @@
 //!    all are looked at, brought up to now; that is done at most once a rate limit, so that a
 //!    call costs the same however many CPUs share the clock (while none of them has a boost).
 //!
+//! A busy CPU need not run at its highest speed to count as fully loaded: Linux cannot know which boost there will be, and takes a
+//! middle one ([`DomainInfo::load_full`]: on Intel that of four cores, on AMD the half of the boost). Above it, the signal is the share of
+//! time that the CPU was busy, and the wish is higher than the load alone would have it.
+//!
 //! Where the load counts time and not work (no APERF and MPERF: most virtual machines), the signal is a
 //! share of the speed in force: it runs at full pace, and the wish is 1.25 x util of *that* speed. A busy CPU
 //! then climbs level by level, a quarter at a time, where it would else go to the top at once.
@@ -116,7 +120,8 @@ struct SchedutilCpu {
 /// One frequency domain.
 struct SchedutilDomain {
     cpus: Vec<u16>,
-    fastest: Khz,
+    /// The speed at which a busy CPU is fully loaded.
+    load_full: Khz,
     capacity: u64,
     limit_ns: u64,
     /// Speed of each level, highest first.
@@ -147,13 +152,13 @@ fn wish(zero: Khz, fastest: Khz, util: u64, capacity: u64) -> Khz {
     Khz(zero.0 + share(with_room, u64::from(fastest.0 - zero.0), capacity) as u32)
 }
 
-/// Work done a second at `khz`, of 1024 of the strongest CPU's most.
-fn pace(fastest: Khz, khz: Khz, capacity: u64) -> u64 {
-    // An unknown speed and a boost beyond the table count as the highest.
-    if khz.0 == 0 || khz >= fastest {
+/// How the load of a busy CPU grows at `khz`, of 1024 of the strongest CPU's.
+fn pace(load_full: Khz, khz: Khz, capacity: u64) -> u64 {
+    // An unknown speed counts as the highest.
+    if khz.0 == 0 || khz >= load_full {
         capacity
     } else {
-        share(u64::from(khz.0), capacity, u64::from(fastest.0))
+        share(u64::from(khz.0), capacity, u64::from(load_full.0))
     }
 }
 
@@ -168,7 +173,7 @@ impl SchedutilDomain {
         });
         SchedutilDomain {
             cpus: info.cpus.clone(),
-            fastest: info.fastest(),
+            load_full: info.load_full,
             capacity,
             limit_ns,
             speeds: info.levels.iter().map(|l| l.khz).collect(),
@@ -196,7 +201,7 @@ impl SchedutilDomain {
     fn pace_at(&mut self, khz: Khz) -> u64 {
         if self.invariant && khz != self.paced {
             self.paced = khz;
-            self.pace = pace(self.fastest, khz, self.capacity);
+            self.pace = pace(self.load_full, khz, self.capacity);
         }
         self.pace
     }
@@ -524,6 +529,23 @@ mod tests {
         assert!(steps.len() > 6 && steps.last() == Some(&2000), "{steps:?}");
         assert!(steps.windows(2).all(|s| s[0] < s[1] && s[1] <= s[0] * 5 / 4 + 100), "{steps:?}");
         assert!(speeds[..60].iter().all(|&s| s == 300), "1.25 x util has to pass the speed in force first");
+    }
+
+    /// A CPU that is busy for 0.7 of its time at any speed, as one half of a pair that waits for its other half: each decision takes
+    /// 1.25 x 0.7 x 2000 / `load_full` of the speed in force, until the load can grow no more at 1.25 x 0.7 x 2000 MHz.
+    #[test]
+    fn where_a_middle_boost_is_full_load_a_waiting_pair_is_sped_up() {
+        let ends = |load_full: u32| {
+            let mut p = platform(1, LEVELS);
+            p.domains[0].load_full = Khz(load_full * 1000);
+            let mut r = Rig::new(p, &SCHEDUTIL, "", true);
+            r.cpu(0, busy(50 * MS));
+            let turns = (0..4000).map(|_| r.cpu(0, busy(MS * 7 / 10)).min(r.cpu(0, idle(MS * 3 / 10))));
+            turns.skip(3000).fold((u32::MAX, 0), |(low, high), mhz| (low.min(mhz), high.max(mhz)))
+        };
+        assert_eq!(ends(2000), (300, 300));
+        let (low, high) = ends(1500);
+        assert!(low >= 1700 && high <= 1900, "{low} to {high}");
     }
 
     /// What places tasks by a CPU's load asks while that sleeps: half is left after half a life.

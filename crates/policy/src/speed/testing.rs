@@ -15,6 +15,7 @@ pub(crate) fn domain(first: u16, cpus: u16, mhz: &[u32]) -> DomainInfo {
         transition_ns: 0,
         base: Khz(mhz[0] * 1000),
         boost_with: None,
+        load_full: Khz(mhz[0] * 1000),
         capacity: 1024,
     }
 }

@@ -69,12 +69,16 @@ pub(super) struct DomainClock {
     slowness: Vec<f64>,
     /// Its highest speed, of 1024 of the strongest core's, as the scheduler takes it.
     capacity: u64,
+    /// How the load of a busy CPU grows at each level, as the scheduler takes it: up to `capacity`.
+    pace: Vec<u16>,
     pub(super) transitions: u64,
 }
 
 impl DomainClock {
     pub(super) fn new(d: &Domain, m: &MachineModel, khz: u32) -> DomainClock {
-        let levels = &m.kinds[usize::from(d.kind)].levels;
+        let kind = &m.kinds[usize::from(d.kind)];
+        let levels = &kind.levels;
+        let capacity = m.scheduler_capacity(usize::from(d.kind));
         let level = match khz {
             0 => 0,
             _ => levels.iter().rposition(|l| l.khz >= khz).unwrap_or(0),
@@ -91,7 +95,8 @@ impl DomainClock {
             hot: false,
             slowest: levels.len() - 1,
             slowness: levels.iter().map(|l| levels[0].cycles_per_ns / l.cycles_per_ns).collect(),
-            capacity: u64::from(m.scheduler_capacity(usize::from(d.kind))),
+            capacity: u64::from(capacity),
+            pace: levels.iter().map(|l| (kind.load_share(l) * f64::from(capacity)) as u16).collect(),
             transitions: 0,
         }
     }
@@ -117,10 +122,10 @@ impl DomainClock {
         self.slowness[self.level]
     }
 
-    /// Speed in force, of 1024 of the strongest core's highest.
+    /// How fast the load of a busy CPU grows, of 1024 of the strongest core's.
     #[inline]
     pub(super) fn pace(&self) -> u64 {
-        ((1024.0 / self.slowness[self.level]) as u64 * self.capacity) >> 10
+        u64::from(self.pace[self.level])
     }
 
     #[inline]

@@ -368,7 +368,7 @@ impl<'a> Hardware<'a> {
         self.domains[usize::from(d)].slowness()
     }
 
-    /// A domain's speed, of 1024 of the strongest core's highest.
+    /// How fast the load of a busy CPU of a domain grows, of 1024 of the strongest core's.
     #[inline]
     pub(crate) fn pace(&self, d: u16) -> u64 {
         self.domains[usize::from(d)].pace()

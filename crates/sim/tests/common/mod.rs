@@ -67,6 +67,7 @@ pub fn machine(cores: usize, khz: &[u32]) -> MachineModel {
             smt_throughput: vec![1.0],
             smt_power: vec![1.0],
             base_khz: levels[0].khz,
+            load_full_khz: levels[0].khz,
             asked_khz: vec![],
             levels,
             idle: vec![

@@ -260,6 +260,30 @@ fn the_base_speed_is_the_files_or_what_boost_leaves_to_all() {
     assert_eq!(base(none), Ok(2_000_000));
 }
 
+/// As Linux 6.12 has it; the boost of more than one core is 1000 MHz here, and that of one 2000.
+#[test]
+fn full_load_is_at_the_speed_that_the_system_takes_for_it() {
+    let full =
+        |told: &str| with("watts = 5.0", &format!("watts = 5.0\n{told}")).map(|m| m.kinds[0].load_full_khz);
+    for (told, khz) in [
+        ("", 2_000_000),
+        ("driver = 'cpufreq-dt'", 2_000_000),
+        ("driver = 'intel_cpufreq'", 1_000_000),
+        ("driver = 'acpi-cpufreq'", 1_000_000),
+        ("driver = 'amd-pstate'", 1_500_000),
+        ("driver = 'intel_cpufreq'\nload_full_cores = 1", 2_000_000),
+        ("load_full_cores = 12", 1_000_000),
+    ] {
+        assert_eq!(full(told), Ok(khz), "{told}");
+    }
+    let amd = with("name = 'x'", "name = 'x'\ncpu_names = ['EPYC 7502']").unwrap();
+    assert_eq!(amd.kinds[0].load_full_khz, 1_500_000);
+    let shares =
+        |m: &MachineModel| m.kinds[0].levels.iter().map(|l| m.kinds[0].load_share(l)).collect::<Vec<_>>();
+    assert_eq!(shares(&amd), [1.0, 1.0 / 1.5]);
+    assert!(full("load_full_cores = 0").unwrap_err().to_string().contains("load_full_cores = 0: expected 1"));
+}
+
 #[test]
 fn a_system_its_driver_and_its_policy() {
     let m = with("", "").unwrap();
