@@ -210,6 +210,11 @@ impl Sheet {
             (ClassWord::Desktop, "zen") => Class { uncore: [0.08, 0.25], ..DESKTOP },
             (ClassWord::Desktop, _) => DESKTOP,
             (ClassWord::Server, "zen") => SERVER,
+            // One ring, no mesh: two packages of an E5-2670 v3 drew 29 W under light work and of a 12-core E5 v2 26 W beside the
+            // busy cores, an E3-1240 v5 13 W with a core at work, an E3-1240L v5 5 W with all at work.
+            (ClassWord::Server, "sandy-bridge" | "ivy-bridge" | "haswell" | "skylake") => {
+                Class { uncore: [0.05, 0.17], asleep: [0.5, 1.0], ..SERVER }
+            }
             // Firmware often leaves the package's own sleep off.
             (ClassWord::Server, _) => Class { asleep: [0.5, 1.0], ..SERVER },
             (ClassWord::Board, _) => BOARD,

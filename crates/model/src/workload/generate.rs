@@ -81,6 +81,12 @@ const AFTER: &str = "share of that work that follows the wake-up of the other";
 pub const COMMON: &[Parameter] = &[
     parameter("khz", "kHz", "3000000", "the clock at which lengths of work are told"),
     parameter("memory", "", "0..0.3", "share of the work's time that waits for memory, or an interval"),
+    parameter(
+        "ipc",
+        "",
+        "1",
+        "work done a cycle, of what the lengths are told for, or an interval to draw from",
+    ),
     parameter("beside", "", "0", "CPUs' worth of other work at that clock, which goes on all the while"),
 ];
 
@@ -438,10 +444,11 @@ pub fn text(given: &str) -> Option<Result<String, GenerateError>> {
     let list = given.split_once(':').map_or("", |(_, list)| list);
     Some(generator.values(given, list).map(|values| {
         let [low, high] = values.between("memory").map(|m| m.min(1.0));
+        let [least, greatest] = values.between("ipc").map(|ipc| ipc.clamp(0.01, 100.0));
         let mut text = String::new();
         _ = write!(
             text,
-            "name = \"{given}\"\nsummary = \"{}\"\nreference_khz = {}\nmemory_share = [{low}, {high}]\nipc_factor = [1.0, 1.0]\n\n",
+            "name = \"{given}\"\nsummary = \"{}\"\nreference_khz = {}\nmemory_share = [{low}, {high}]\nipc_factor = [{least}, {greatest}]\n\n",
             generator.summary,
             values.count("khz")
         );
