@@ -199,7 +199,7 @@ fn a_memory_share_moves_work_from_cycles_to_time() {
 }
 
 /// A pair whose sides go on for 0.35 of their 10 us after they have woken the other: two sides of 6.5 us make a round, in which each CPU
-/// is busy for 10 us. A pair without that is half as busy; a stream has both sides at work at once.
+/// is busy for 10 us. Without that they take turns; with all of it both work at once.
 #[test]
 fn a_waker_works_on_while_the_woken_begins() {
     for (after, round_us) in [("0.35", 13.0), ("0", 20.0), ("1", 10.0)] {

@@ -155,6 +155,21 @@ pub static ALL: &[Generator] = &[
         },
     },
     Generator {
+        name: "stream",
+        summary: "senders that never wait for their receivers",
+        parameters: &[
+            parameter("streams", "", "1", "senders, each with a receiver"),
+            parameter("us", "us", "4..6", "work of each for a message"),
+            parameter("messages", "", "100000", "messages of each stream"),
+        ],
+        tasks: |v| {
+            let (n, us, messages) = (v.count("streams"), v.length("us"), v.count("messages"));
+            let work = format!("{{ run_us = {us} }}");
+            task("sender", n, &format!("rounds = {messages}"), &[work.clone(), wake("receiver")])
+                + &task("receiver", n, &format!("rounds = {messages}"), &[block(), work])
+        },
+    },
+    Generator {
         name: "forks",
         summary: "a shell that starts short programs one after the other",
         parameters: &[
