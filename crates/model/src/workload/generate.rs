@@ -109,6 +109,12 @@ pub static ALL: &[Generator] = &[
             parameter("threads", "", "4", "workers"),
             parameter("serial", "", "0.02", "share of the work that only one does"),
             parameter("phases", "", "10", "barriers"),
+            parameter(
+                "parts",
+                "",
+                "0",
+                "parts that the workers take in turn, with no serial part; 0: each has its share",
+            ),
         ],
         tasks: parallel,
     },
@@ -326,6 +332,11 @@ fn task(name: &str, count: u64, keys: &str, steps: &[String]) -> String {
 }
 
 fn parallel(v: &Values) -> String {
+    if v.number("parts") >= 1.0 {
+        let parts = v.count("parts");
+        let worker = ["{ take = \"part\" }".to_owned(), run(v.s("s") / parts as f64)];
+        return format!("[jobs]\npart = {parts}\n\n") + &task("worker", v.count("threads"), "", &worker);
+    }
     let (n, phases) = (v.count("threads"), v.count("phases"));
     let (all, serial) = (v.s("s") / phases as f64, v.number("serial").clamp(0.0, 1.0));
     let mut main = vec![run((all * serial).max(0.001)), "{ wake_all = \"worker\" }".to_owned()];
