@@ -17,6 +17,15 @@ pub enum Section {
         /// Paragraphs, parted by an empty line; plain text.
         body: String,
     },
+    /// A command to copy.
+    Command {
+        /// What it is for.
+        label: String,
+        /// As a shell takes it.
+        command: String,
+        /// What undoes it; may be empty.
+        undo: String,
+    },
     /// A table.
     Table(Table),
     /// Curves, with error bars where points have errors.
@@ -120,6 +129,7 @@ struct StudyPage<'a> {
 struct SectionView<'a> {
     title: &'a str,
     paragraphs: Vec<&'a str>,
+    command: Option<CommandView<'a>>,
     note: &'a str,
     legend: Vec<LegendEntry<'a>>,
     figure: String,
@@ -130,6 +140,12 @@ struct SectionView<'a> {
     whiskers: Option<whiskers::WhiskerView<'a>>,
     /// The figures themselves, or the chart's for who cannot see it.
     table: Option<Grid>,
+}
+
+struct CommandView<'a> {
+    label: &'a str,
+    command: &'a str,
+    undo: &'a str,
 }
 
 struct Grid {
@@ -172,6 +188,9 @@ fn view(section: &Section) -> SectionView<'_> {
             paragraphs: body.split("\n\n").map(str::trim).filter(|p| !p.is_empty()).collect(),
             ..SectionView::default()
         },
+        Section::Command { label, command, undo } => {
+            SectionView { command: Some(CommandView { label, command, undo }), ..SectionView::default() }
+        }
         Section::Table(t) => SectionView {
             title: &t.title,
             note: &t.note,

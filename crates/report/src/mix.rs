@@ -10,18 +10,20 @@ use wattwise_page::{Section, Table, Whisker, Whiskers};
 pub fn mix_sections(mix: &Mix, comparisons: &[Comparison]) -> Vec<Section> {
     let Some(one) = comparisons.first() else { return Vec::new() };
     let kept = mix.answer.recommended == one.reference;
-    let mut body =
+    let body =
         format!("On {}: {}.\n\n{}", one.machine, one.inputs.machine_summary, typeset(&mix.answer.text));
+    let mut sections = vec![Section::Text { title: title(mix, kept), body }];
     if let (false, Some(command)) = (kept, &mix.answer.apply) {
         let whose = if one.inputs.own_machine { "To apply it" } else { "To apply it on such a machine" };
-        body += &format!("\n\n{whose}, as root: {command}; to undo it: sudo wattwise restore");
+        let sudo = if command.starts_with("wattwise ") { "sudo " } else { "" };
+        sections.push(Section::Command {
+            label: whose.to_owned(),
+            command: format!("{sudo}{command}"),
+            undo: "sudo wattwise restore".to_owned(),
+        });
     }
-    vec![
-        Section::Text { title: title(mix, kept), body },
-        intervals(mix, one),
-        policies(mix, one),
-        works(mix, comparisons),
-    ]
+    sections.extend([intervals(mix, one), policies(mix, one), works(mix, comparisons)]);
+    sections
 }
 
 /// What others may equal is not called the best.

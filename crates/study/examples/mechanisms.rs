@@ -80,6 +80,9 @@ const MECHANISMS: &[Mechanism] = &[
         m.autonomous.period = 0.01;
         m.autonomous.drop = 0.0;
     }),
+    ("a middle boost is full load to schedutil", |m| {
+        m.kinds.iter_mut().for_each(|k| k.load_full_khz = k.levels[0].khz);
+    }),
     ("leakage grows with temperature", |m| {
         m.packages.iter_mut().for_each(|p| p.thermal.leakage_per_c = 0.0);
     }),
