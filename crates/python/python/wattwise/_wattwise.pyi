@@ -162,6 +162,9 @@ class Domain:
     def base_khz(self) -> int:
         """The highest speed without boost."""
     @property
+    def load_full_khz(self) -> int:
+        """The speed at which the scheduler counts a busy CPU as fully loaded."""
+    @property
     def fastest_khz(self) -> int: ...
     @property
     def slowest_khz(self) -> int: ...

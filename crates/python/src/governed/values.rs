@@ -87,6 +87,11 @@ impl Domain {
     fn base_khz(&self) -> u32 {
         self.0.base.0
     }
+    /// The speed at which a busy CPU counts as fully loaded.
+    #[getter]
+    fn load_full_khz(&self) -> u32 {
+        self.0.load_full.0
+    }
     #[getter]
     fn fastest_khz(&self) -> u32 {
         self.0.fastest().0
