@@ -286,8 +286,7 @@ impl Values {
 
     /// An even length of the file format.
     fn length(&self, key: &str) -> String {
-        let [a, b] = self.between(key);
-        if a == b { a.to_string() } else { format!("[{a}, {b}]") }
+        self.part(key, 1.0)
     }
 
     /// A part of an even length.
