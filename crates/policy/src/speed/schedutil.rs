@@ -29,9 +29,9 @@
 //!    all are looked at, brought up to now; that is done at most once a rate limit, so that a
 //!    call costs the same however many CPUs share the clock (while none of them has a boost).
 //!
-//! A busy CPU need not run at its highest speed to count as fully loaded: Linux cannot know which boost there will be, and takes a
-//! middle one ([`DomainInfo::load_full`]: on Intel that of four cores, on AMD the half of the boost). Above it, the signal is the share of
-//! time that the CPU was busy, and the wish is higher than the load alone would have it.
+//! A busy CPU need not run at its highest speed to count as fully loaded. Linux cannot know how much boost there will be, and takes a
+//! middle one for full: on Intel that of four cores, on AMD half of it (`load_full_cores` in a machine's file). At lower speeds the signal
+//! is that much greater than the work alone would make it, and so is the wish.
 //!
 //! Where the load counts time and not work (no APERF and MPERF: most virtual machines), the signal is a
 //! share of the speed in force: it runs at full pace, and the wish is 1.25 x util of *that* speed. A busy CPU
