@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use wattwise_advice::metered::{Metered, Metering};
 use wattwise_figure::Budget;
 use wattwise_model::machine::MachineModel;
+use wattwise_model::workload::Workload;
 use wattwise_policy::PowerSource;
 use wattwise_replay::job::{ReplayJob, fits, machine_idle};
 use wattwise_replay::library;
@@ -124,21 +125,22 @@ fn run(
     factors: Option<&[Factors]>,
     change: Option<Change>,
 ) -> Runs {
-    let workload = library::workload(&setting.work, &ImportOptions::default()).map_err(|e| e.to_string())?;
+    let read = |work: &String| library::workload(work, &ImportOptions::default()).map_err(|e| e.to_string());
+    let works = setting.works.iter().map(read).collect::<Result<Vec<_>, _>>()?;
     let policy = PolicySpec::parse(&setting.policy).map_err(|e| e.problem())?;
     fits(&policy, machine).map_err(|e| e.problem())?;
     let idle = machine_idle(machine).map_err(|e| e.to_string())?;
     let policies = std::slice::from_ref(&policy);
-    let job = ReplayJob {
-        machine,
-        workload: &workload,
-        policies,
-        source: PowerSource::Mains,
-        latency_limit_ns: u64::MAX,
-        detail: false,
-        budget: Budget::default(),
-    };
-    let replica = |n: u64| {
+    let one = |workload: &Workload, n: u64| {
+        let job = ReplayJob {
+            machine,
+            workload,
+            policies,
+            source: PowerSource::Mains,
+            latency_limit_ns: u64::MAX,
+            detail: false,
+            budget: Budget::default(),
+        };
         let drawn = Metering::draw(&job, n).map_err(|e| e.to_string())?;
         let drawn = change.into_iter().fold(drawn, Metering::changed);
         let drawn = match factors.and_then(|f| f.get(n as usize)) {
@@ -147,7 +149,28 @@ fn run(
         };
         drawn.run(&job, &policy, &idle).map_err(|e| e.to_string())
     };
+    let replica = |n: u64| Ok(mean(&works.iter().map(|w| one(w, n)).collect::<Result<Vec<_>, String>>()?));
     (0..=replicas).map(replica).collect()
+}
+
+/// What one figure of several runs is of: the geometric mean of their times, the mean of their watts.
+fn mean(runs: &[Metered]) -> Metered {
+    let [first, more @ ..] = runs else { return Metered::default() };
+    if more.is_empty() {
+        return *first;
+    }
+    let mean = |of: &dyn Fn(&Metered) -> f64| runs.iter().map(of).sum::<f64>() / runs.len() as f64;
+    let elapsed_s = mean(&|r| r.elapsed_s.ln()).exp();
+    let joules = |of: fn(&Metered) -> f64| mean(&|r| of(r) / r.elapsed_s) * elapsed_s;
+    Metered {
+        elapsed_s,
+        busy_j: joules(|r| r.busy_j),
+        idle_j: joules(|r| r.idle_j),
+        uncore_j: joules(|r| r.uncore_j),
+        memory_j: joules(|r| r.memory_j),
+        platform_j: joules(|r| r.platform_j),
+        mean_khz: mean(&|r| r.mean_khz),
+    }
 }
 
 /// By what a program's watts differ from the model's, in one replica.
@@ -305,6 +328,15 @@ mod tests {
 
     fn value(f: &Factors, unit: Unit, of: Scope) -> f64 {
         f.value(&Quantity { column: String::new(), unit, of }, &RAN)
+    }
+
+    /// By hand: 2 and 8 s have the geometric mean 4 s, 10 and 5 W the mean 7.5 W.
+    #[test]
+    fn a_figure_of_several_works_is_their_mean() {
+        let longer = Metered { elapsed_s: 8.0, busy_j: 40.0, ..RAN };
+        let both = mean(&[RAN, longer]);
+        assert!((both.elapsed_s - 4.0).abs() < 1e-12 && (both.busy_j - 30.0).abs() < 1e-12, "{both:?}");
+        assert_eq!(mean(&[RAN]), RAN);
     }
 
     #[test]

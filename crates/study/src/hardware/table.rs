@@ -143,8 +143,9 @@ pub struct Measured {
 pub struct Setting {
     /// The machine file's text, the row's own changes laid over.
     pub machine: Arc<str>,
-    /// The work as it is given to `compare`: a generator, a bundled workload.
-    pub work: String,
+    /// The work as it is given to `compare`: a generator, a bundled workload. Several stand for one figure that was published of all:
+    /// the geometric mean of their times, the mean of their watts.
+    pub works: Vec<String>,
     /// The policy as it is given to `compare`.
     pub policy: String,
 }
@@ -217,7 +218,7 @@ struct RuleTable {
     machine: Option<String>,
     /// What of the machine file is other.
     over: Option<toml::Table>,
-    work: Option<String>,
+    work: Option<OneOrMore>,
     policy: Option<String>,
     mechanism: Option<String>,
     /// Words of its own, for which texts may stand `{word}`.
@@ -374,9 +375,14 @@ impl Rules<'_> {
                 text
             }
         };
+        let works = match rules().filter_map(|r| r.work.as_ref()).next_back() {
+            Some(OneOrMore::One(work)) => std::slice::from_ref(work),
+            Some(OneOrMore::More(works)) if !works.is_empty() => works,
+            _ => return Err("no rule says its work".into()),
+        };
         let setting = Setting {
             machine,
-            work: last(|r| r.work.as_ref(), "work")?,
+            works: works.iter().map(|work| filled(work, cells)).collect::<Result<_, _>>()?,
             policy: last(|r| r.policy.as_ref(), "policy")?,
         };
         Ok(RuleText { setting: Ok(setting), mechanism, cause })
