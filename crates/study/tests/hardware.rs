@@ -53,6 +53,17 @@ fn read(table: &str) -> Result<Table, String> {
     Table::read("given", &Given(&files)).map_err(|e| e.to_string())
 }
 
+/// Several works for a row's one figure, each with the row's cells; none is no work.
+#[test]
+fn a_row_may_have_several_works() {
+    let with = |works: &str| read(&TABLE.replace("work = \"program:s=0.05,khz=2000000,memory=0\"", works));
+    let table = with("work = [\"program:s=0.05\", \"program:s=0.1,khz={mhz}000\"]").unwrap();
+    let works = &table.rows[0].setting.as_ref().unwrap().works;
+    assert!(works.len() == 2 && works[0] == "program:s=0.05" && !works[1].contains("{mhz}"), "{works:?}");
+    let none = with("work = []").unwrap_err();
+    assert!(none.contains("no rule says its work"), "{none}");
+}
+
 /// A rule's words stand in texts, a later rule's in the place of an earlier one's; none may be a column's name.
 #[test]
 fn rules_give_words() {
@@ -61,7 +72,7 @@ fn rules_give_words() {
         "work = \"program:s={s0},threads={threads}\"\nwith = { s0 = \"0.05\", threads = \"1\" }",
     ) + "[[rule]]\nwhen = { program = \"other\" }\nwith = { threads = \"2\" }\n";
     let works: Vec<String> =
-        read(&with).unwrap().rows.iter().map(|r| r.setting.clone().unwrap().work).collect();
+        read(&with).unwrap().rows.iter().map(|r| r.setting.clone().unwrap().works.concat()).collect();
     assert_eq!(works[0], "program:s=0.05,threads=1");
     assert_eq!(works[3], "program:s=0.05,threads=2");
     let column = read(&with.replace("threads = \"2\"", "mhz = \"2\"")).unwrap_err();
