@@ -211,3 +211,17 @@ fn a_waker_works_on_while_the_woken_begins() {
         assert!(busy_us.abs_diff(20_000) <= 10, "after={after}: {busy_us} us busy");
     }
 }
+
+/// Three workers on two CPUs that take parts of 1 ms of 30 ms: 15 ms. A sender that waits for nothing and its receiver, each with 10 us for a
+/// message, work side by side: the receiver ends one message after the sender.
+#[test]
+fn parts_are_taken_by_whoever_is_free_and_senders_never_wait() {
+    for (given, ms) in [
+        ("parallel:threads=3,s=0.03,parts=30,khz=1000000,memory=0", 15.0),
+        ("stream:us=10,messages=1000,khz=1000000,memory=0", 10.01),
+    ] {
+        let (own, _) = play(&generate::workload(given).unwrap().unwrap(), 0, |_| {});
+        let took = own.elapsed_ns as f64 / 1e6;
+        assert!((took - ms).abs() < 0.02 * ms, "{given}: {took} ms");
+    }
+}
