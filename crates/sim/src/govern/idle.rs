@@ -120,7 +120,8 @@ impl Idlers {
 
     /// A CPU of a kind has nothing to do: the C-state that its policy chooses. `timer_at` is when its first timer fires;
     /// `counts_asked`: that it asked to stop the tick is counted as such, as Linux does for its scheduler's governor.
-    #[inline]
+    // Once in the way into idle and once for a poll that is over, which is out of line.
+    #[inline(always)]
     pub(crate) fn enter(
         &mut self,
         c: usize,

@@ -180,7 +180,8 @@ impl<'a> Scheduler<'a> {
 
     /// A new task, whose CPU is `cpu` until it is placed.
     pub(crate) fn add(&mut self, cpu: u32, nice: i8, realtime: bool) {
-        self.entities.push(Entity::new(cpu, nice, realtime));
+        let goes_first = realtime && self.placement.order.realtime_first();
+        self.entities.push(Entity::new(cpu, nice, realtime, goes_first));
         self.loads.push(TaskLoad::default());
         self.chooser.add_task();
     }
@@ -427,7 +428,13 @@ impl<'a> Scheduler<'a> {
     pub(crate) fn enqueue(&mut self, c: usize, t: u32, now: u64) {
         let entity = &mut self.entities[t as usize];
         entity.queued_at = now;
-        self.placement.order.enqueue(&mut self.queues[c], entity, t);
+        let queue = &mut self.queues[c];
+        self.placement.order.joins(queue, entity);
+        if entity.goes_first {
+            queue.realtime.push_back(t);
+        } else {
+            queue.fair.push_back(t);
+        }
     }
 
     /// Queues a task that is waited for by a busy CPU: it still belongs to the CPU where it was.
@@ -440,13 +447,18 @@ impl<'a> Scheduler<'a> {
     pub(crate) fn requeue(&mut self, c: usize, t: u32, now: u64) {
         let entity = &mut self.entities[t as usize];
         entity.queued_at = now;
-        self.placement.order.requeue(&mut self.queues[c], entity, t);
+        let queue = &mut self.queues[c];
+        if entity.goes_first {
+            queue.realtime.push_front(t);
+        } else {
+            queue.fair.push_back(t);
+        }
     }
 
     /// Takes off its queue a task that has just been put back there.
     pub(crate) fn dequeue_last(&mut self, c: usize, t: u32) -> Option<u32> {
         let queue = &mut self.queues[c];
-        if self.entities[t as usize].realtime { queue.realtime.pop_front() } else { queue.fair.pop_back() }
+        if self.entities[t as usize].goes_first { queue.realtime.pop_front() } else { queue.fair.pop_back() }
     }
 
     /// Takes some waiting task off a queue.

@@ -19,23 +19,13 @@ pub(crate) enum Contest {
 
 /// The order of waiting tasks.
 pub(super) trait QueueOrder: Sync {
-    /// Queues a task that wakes or arrives.
-    fn enqueue(&self, queue: &mut Queue, entity: &mut Entity, t: u32) {
-        if entity.realtime {
-            queue.realtime.push_back(t);
-        } else {
-            queue.fair.push_back(t);
-        }
+    /// Whether real-time tasks go before all others.
+    fn realtime_first(&self) -> bool {
+        true
     }
 
-    /// Puts a task that ran back on its queue.
-    fn requeue(&self, queue: &mut Queue, entity: &Entity, t: u32) {
-        if entity.realtime {
-            queue.realtime.push_front(t);
-        } else {
-            queue.fair.push_back(t);
-        }
-    }
+    /// A task that wakes or arrives is about to be queued.
+    fn joins(&self, _queue: &Queue, _entity: &mut Entity) {}
 
     /// Which of several waiting tasks goes next: its place in the queue.
     fn next(&self, s: &Scheduler<'_>, queue: &Queue) -> usize;
@@ -78,13 +68,7 @@ pub(super) fn least(s: &Scheduler<'_>, queue: &Queue, of: impl Fn(&Entity) -> u6
 pub(super) struct FairShare;
 
 impl QueueOrder for FairShare {
-    #[inline]
-    fn enqueue(&self, queue: &mut Queue, entity: &mut Entity, t: u32) {
-        if entity.realtime {
-            queue.realtime.push_back(t);
-        } else {
-            queue.fair.push_back(t);
-        }
+    fn joins(&self, queue: &Queue, entity: &mut Entity) {
         // Virtual times are the queue's own: bring the task to this one's clock, at most half a slice
         // behind, and not so far ahead as another queue's clock may have been.
         let clock = queue.clock;

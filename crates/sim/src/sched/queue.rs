@@ -17,6 +17,8 @@ pub(super) struct Entity {
     /// `1024 * 1024 / weight`: weighted run time per 1024 ns.
     inverse_weight: u32,
     pub(super) realtime: bool,
+    /// It waits with the real-time tasks, before all others.
+    pub(super) goes_first: bool,
     /// When it was queued.
     pub(super) queued_at: u64,
     /// How long it has run, and when it was last seen to run, in ns.
@@ -28,7 +30,7 @@ pub(super) struct Entity {
 const _: () = assert!(size_of::<Entity>() == 64 && size_of::<Queue>() == 64);
 
 impl Entity {
-    pub(super) fn new(cpu: u32, nice: i8, realtime: bool) -> Entity {
+    pub(super) fn new(cpu: u32, nice: i8, realtime: bool, goes_first: bool) -> Entity {
         Entity {
             cpu,
             hint: NONE,
@@ -36,6 +38,7 @@ impl Entity {
             vruntime: 0,
             inverse_weight: inverse_weight(nice),
             realtime,
+            goes_first,
             queued_at: 0,
             ran_ns: 0,
             ran_at: 0,

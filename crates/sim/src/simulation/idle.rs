@@ -17,6 +17,7 @@ impl Simulation<'_> {
     }
 
     /// An idle CPU's policy is asked, for the first time or after a poll that brought nothing.
+    #[inline(always)]
     fn choose_state(&mut self, c: usize) {
         let (now, next_tick) = (self.clock.now(), self.clock.tick());
         self.note_tick(c, next_tick);
@@ -148,11 +149,7 @@ impl Simulation<'_> {
     pub(super) fn tick(&mut self, c: usize) {
         let idle = self.cpus[c].phase == Phase::Idle;
         if idle && self.idlers.has_polled(c, self.cpus[c].kind, self.clock.now()) {
-            self.tell_leaves(c);
-            self.tell_is_awake(c);
-            self.choose_state(c);
-            self.arm(c);
-            return;
+            return self.poll_anew(c);
         }
         self.cpus[c].tick_at = NEVER;
         self.observe_tick(c);
@@ -162,6 +159,15 @@ impl Simulation<'_> {
         } else {
             self.cpus[c].tick_at = self.next_busy_tick(c);
         }
+    }
+
+    /// An idle CPU has polled for long enough.
+    #[inline(never)]
+    fn poll_anew(&mut self, c: usize) {
+        self.tell_leaves(c);
+        self.tell_is_awake(c);
+        self.choose_state(c);
+        self.arm(c);
     }
 
     /// When a CPU that is awake is to be looked at next: at its tick, or when its hardware does so by itself.

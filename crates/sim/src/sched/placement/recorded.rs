@@ -33,12 +33,8 @@ pub static RECORDED: Placement = Placement {
 struct AsRecorded;
 
 impl QueueOrder for AsRecorded {
-    fn enqueue(&self, queue: &mut Queue, _: &mut Entity, t: u32) {
-        queue.fair.push_back(t);
-    }
-
-    fn requeue(&self, queue: &mut Queue, _: &Entity, t: u32) {
-        queue.fair.push_back(t);
+    fn realtime_first(&self) -> bool {
+        false
     }
 
     fn next(&self, s: &Scheduler<'_>, queue: &Queue) -> usize {
