@@ -87,6 +87,15 @@ impl Time<'_> {
     }
 }
 
+/// A machine that is watched: what was asked, where its samples and their times come from, and what ends it.
+struct TopRun<'r> {
+    args: &'r TopArgs,
+    root: &'r dyn Root,
+    watch: TopWatch<'r>,
+    time: Time<'r>,
+    signals: Signals,
+}
+
 /// A capture's own time.
 fn at(s: f64) -> Moment {
     Moment { monotonic_s: s, boot_s: s }
@@ -124,21 +133,13 @@ fn watched(args: &TopArgs, root: &dyn Root, time: Time<'_>) -> Outcome {
         Time::Clock => moment(),
         Time::Played(_) => at(0.0),
     };
-    let mut watch = TopWatch::open(root, first);
-    match once {
-        true => one(args, root, &mut watch, &time, &signals),
-        false => on_a_terminal(args, root, &mut watch, &time, &signals),
-    }
+    let run = TopRun { args, root, watch: TopWatch::open(root, first), time, signals };
+    if once { one(run) } else { on_a_terminal(run) }
 }
 
 /// One sample, printed.
-fn one(
-    args: &TopArgs,
-    root: &dyn Root,
-    watch: &mut TopWatch<'_>,
-    time: &Time<'_>,
-    signals: &Signals,
-) -> Outcome {
+fn one(run: TopRun<'_>) -> Outcome {
+    let TopRun { args, root, mut watch, time, signals } = run;
     let file = args.record.as_ref().map(|path| path.open("--record")).transpose()?;
     let (over, every) = (AtomicBool::new(false), args.every);
     let (sample, recorded) = std::thread::scope(|scope| {
@@ -184,7 +185,7 @@ fn text(_: &wattwise_live::top::sample::Sample, _: Sort) -> Result<String, Failu
 }
 
 #[cfg(not(feature = "top"))]
-fn on_a_terminal(_: &TopArgs, _: &dyn Root, _: &mut TopWatch<'_>, _: &Time<'_>, _: &Signals) -> Outcome {
+fn on_a_terminal(_: TopRun<'_>) -> Outcome {
     Err(not_built())
 }
 

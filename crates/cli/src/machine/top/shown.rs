@@ -1,17 +1,14 @@
 //! A sample as text, and the screen.
 
 use super::view::TopView;
-use super::{Sort, Time, TopArgs, draw, recorded, screen};
+use super::{Sort, Time, TopRun, draw, recorded, screen};
 use crate::args::output::OutputPath;
 use crate::args::state;
 use crate::exit::{Failure, Outcome};
 use crate::show::screen::{Screen, say};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use wattwise_child::Signals;
-use wattwise_hw::root::Root;
 use wattwise_live::top::sample::Sample;
-use wattwise_live::top::watch::TopWatch;
 
 /// A sample as plain text: all CPUs, whatever a screen holds.
 pub(super) fn text(sample: &Sample, sort: Sort) -> Result<String, Failure> {
@@ -22,13 +19,8 @@ pub(super) fn text(sample: &Sample, sort: Sort) -> Result<String, Failure> {
 }
 
 /// The screen, until it is left.
-pub(super) fn on_a_terminal(
-    args: &TopArgs,
-    root: &dyn Root,
-    watch: &mut TopWatch<'_>,
-    time: &Time<'_>,
-    signals: &Signals,
-) -> Outcome {
+pub(super) fn on_a_terminal(run: TopRun<'_>) -> Outcome {
+    let TopRun { args, root, mut watch, time, signals } = run;
     let every = args.every.max(Duration::from_secs(1));
     let mut view =
         TopView { sort: args.sort, playing: matches!(time, Time::Played(_)), ..TopView::default() };
@@ -50,7 +42,7 @@ pub(super) fn on_a_terminal(
                     recording = Some(scope.spawn(|| recorded(root, file, Duration::from_secs(1), &over)));
                 }
                 screen::draw(terminal, &view, sample.as_ref())?;
-                let wanted = screen::wait(next, signals, &mut view, sample.as_ref())?;
+                let wanted = screen::wait(next, &signals, &mut view, sample.as_ref())?;
                 if signals.caught().is_some() || wanted == screen::Wanted::Quit {
                     return Ok(());
                 }
