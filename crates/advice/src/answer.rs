@@ -129,11 +129,11 @@ fn text(a: &Answered<'_>, chosen: usize, tied: &[String], nearly: &[Nearly]) -> 
     text += ".";
     for near in nearly {
         let by = match change(near.ratio) {
-            (text, -1) => format!("would use {text} less"),
+            (text, -1) => format!("would use {text} less energy"),
             (text, _) => format!("has {text} for its {}", a.goal.name()),
         };
         text += &format!(
-            " {} {by}, but is over the time limit in {:.0} % of the replicas.",
+            " {} {by}, and is over the time limit in {:.0} % of the replicas.",
             near.policy,
             (1.0 - near.within_share) * 100.0
         );

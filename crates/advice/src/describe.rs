@@ -43,7 +43,8 @@ fn beside(own: &Responses, base: &Responses) -> Responses {
         };
         kind.p50_s = moved(kind.p50_s, same.p50_s, kind.reference_p50_s);
         // In order, where the reference's tail is another than there and the policy has none.
-        kind.p95_s = moved(kind.p95_s, same.p95_s, kind.reference_p95_s).map(|s| s.max(kind.p50_s.unwrap_or(s)));
+        kind.p95_s =
+            moved(kind.p95_s, same.p95_s, kind.reference_p95_s).map(|s| s.max(kind.p50_s.unwrap_or(s)));
         (kind.reference_p50_s, kind.reference_p95_s) = (same.p50_s, same.p95_s);
         let waiting = factor(same.waiting_s, kind.reference_waiting_s);
         kind.waiting_s *= waiting;

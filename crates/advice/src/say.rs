@@ -60,7 +60,7 @@ pub fn energy_over(c: &Comparison) -> String {
     match () {
         () if c.goal == Goal::OwnEnergy => "over each run's own time".into(),
         () if c.results.iter().any(|r| is_longer(c, r)) => {
-            format!("over {window}; where it says \"{OWN_TIME}\", over the run's own, which is longer")
+            format!("over {window}; rows with \"{OWN_TIME}\": over the whole of that run, which takes longer")
         }
         () => format!("over {window} for all"),
     }
@@ -92,8 +92,7 @@ pub fn small_gaps(c: &Comparison) -> Option<String> {
     let filled: u64 = small().filter_map(count).sum();
     small().next()?;
     Some(format!(
-        "{filled} events, beside {} recorded ones, are missing or contradict others; they are filled in with assumptions, \
-         the same in all replicas",
+        "{filled} events are missing or contradict others ({} were recorded); assumptions replace them, the same in all replicas",
         c.workload.events
     ))
 }
@@ -239,10 +238,10 @@ pub fn preferred(c: &Comparison) -> Option<&'static str> {
         Preferred::Reference => return None,
         Preferred::Leads if leads_in_figures(c) => lowest,
         Preferred::Leads => "the others beat it in the fewest replicas",
-        Preferred::Faster => "this one is as good as the best of them, and faster",
-        Preferred::CanBeSet => "this one is as good as the best of them, and a command applies it",
-        Preferred::ChangesLess => "this one is as good as the best of them, with fewer changes",
-        Preferred::Simpler => "this one is as good as the best of them, and simpler",
+        Preferred::Faster => "this one is as good as the best, and faster",
+        Preferred::CanBeSet => "this one is as good as the best, and can be applied by a command",
+        Preferred::ChangesLess => "this one is as good as the best, and changes fewer settings",
+        Preferred::Simpler => "this one is as good as the best, and has the shorter name",
     })
 }
 

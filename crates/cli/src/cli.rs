@@ -11,10 +11,10 @@ use std::process::ExitCode;
 #[command(name = "wattwise", version, about, max_term_width = 100)]
 #[command(after_help = "Start with 'wattwise compare': it needs no rights and changes nothing.")]
 struct Cli {
-    /// Print only the result, what makes it doubtful, and errors
+    /// Print only the result, warnings about it, and errors
     #[arg(long, short, global = true, conflicts_with = "verbose")]
     quiet: bool,
-    /// Also say what is read and what is decided
+    /// Also print what is read and how it is used
     #[arg(long, short, global = true)]
     verbose: bool,
     #[command(subcommand)]

@@ -51,12 +51,12 @@ fn markdown_is_tables_of_equal_rows() {
 #[test]
 fn several_works_are_a_mix_and_several_machines_a_summary() {
     let text = printed(&TWO);
-    assert_eq!(text.matches("on a model of i7-4510u: ").count(), 1, "{text}");
+    assert_eq!(text.matches("on the model i7-4510u: ").count(), 1, "{text}");
     assert!(text.starts_with("a mix of ") && text.contains("\nBest over the mix: "), "{text}");
     let weighted = printed(&["burst=3", "tbench", "-m", "i7-4510u", "-p", "performance"]);
     assert!(weighted.starts_with("a mix of burst (75 %), tbench (25 %)\n"), "{weighted}");
     let text = printed(&["tbench", "-m", "i7-4510u", "-m", "core-i5-2gen", "-p", "performance"]);
-    assert_eq!(text.matches("\non a model of ").count(), 2, "{text}");
+    assert_eq!(text.matches("\non the model ").count(), 2, "{text}");
     assert!(text.contains("Best over all 2 comparisons"), "{text}");
 }
 

@@ -102,7 +102,7 @@ fn quiet_says_only_the_result_and_verbose_what_is_read() {
     assert!(usual.stdout == verbose.stdout && !quiet.stdout.is_empty());
     // The result without the lines that say what else there is to see.
     let hints = text(usual.stdout.strip_prefix(&quiet.stdout[..]).expect("the same result"));
-    assert!(hints.contains("--notes") && hints.contains("Yours: "), "{hints}");
+    assert!(hints.contains("--notes") && hints.contains("For your own machine: "), "{hints}");
     assert_eq!(text(&usual.stderr), "wattwise: report written (--report r.html)\n");
     assert_eq!(text(&quiet.stderr), "");
     let said = text(&verbose.stderr);

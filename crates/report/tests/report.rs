@@ -73,10 +73,7 @@ fn the_headline_says_why_a_tied_policy_is_recommended() {
         c.results[3].uncertain.energy_ratio.median = 0.915;
     };
     assert!(!headline(&costs_more).contains("least energy"), "{}", headline(&costs_more));
-    assert!(
-        headline(&because(Preferred::Faster))
-            .ends_with("this one is as good as the best of them, and faster")
-    );
+    assert!(headline(&because(Preferred::Faster)).ends_with("this one is as good as the best, and faster"));
     assert!(headline(&because(Preferred::ChangesLess)).ends_with("with fewer changes"));
     let read_again = headline(&|_| {});
     assert!(read_again.starts_with("No clear difference between ") && !read_again.contains("this one"));

@@ -72,7 +72,7 @@ pub(crate) struct CompareArgs {
     /// 'current' is what the machine does now. Also a policy file, or @FILE for the policy that a saved --json result recommends
     #[arg(long, short, help_heading = heading::POLICIES)]
     policy: Vec<String>,
-    /// Without --policy: try the policies of this operating system beside those of the machine's own
+    /// Without --policy: also try the policies of this operating system, in addition to those of the machine's own
     #[arg(long, alias = "for", value_enum, value_name = "SYSTEM", conflicts_with = "policy", help_heading = heading::POLICIES)]
     system: Option<SystemWord>,
     #[command(flatten)]
@@ -80,8 +80,8 @@ pub(crate) struct CompareArgs {
     /// What to minimise
     #[arg(long, value_enum, default_value = "energy", help_heading = heading::JUDGEMENT)]
     best: GoalWord,
-    /// The time limit: a policy is recommended only if it is at most this much slower than the reference in 95 % of the
-    /// replicas: 10%, 1.1x, or 'any'
+    /// The time limit: how much slower than the reference a recommended policy may be: 10%, 1.1x, or 'any'. Work that ends by
+    /// itself must keep it in 95 % of the replicas
     #[arg(long, default_value = "10%", value_parser = wattwise_figure::increase, help_heading = heading::JUDGEMENT)]
     max_slowdown: f64,
     /// The policy that the others are compared with [default: the policy in force, or what the machine's system does by default]
@@ -148,7 +148,7 @@ enum SystemWord {
     Linux,
     Freebsd,
     Openbsd,
-    /// Every policy there is
+    /// All policies
     Any,
 }
 

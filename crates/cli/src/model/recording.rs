@@ -34,7 +34,7 @@ pub(crate) struct WhoseArgs {
     /// Leave out what other programs did while the recording was made
     #[arg(long, help_heading = "Input")]
     pub(crate) only_foreground: bool,
-    /// Clock at which the recording was made, where it does not say: 2.6GHz, or a number of kHz
+    /// CPU clock of the recording, if the recording does not say it: 2.6GHz, or a number of kHz
     #[arg(long, value_name = "KHZ", value_parser = crate::args::clock_khz, help_heading = "Input")]
     pub(crate) recorded_khz: Option<u32>,
 }

@@ -43,7 +43,7 @@ const NAMED: usize = 2;
 pub(crate) fn comparison(c: &Comparison, look: TextStyle, order: PolicyOrder, shown: ShownParts) -> String {
     let w = &c.workload;
     let mut out = String::new();
-    let on = if c.inputs.own_machine { "on" } else { "on a model of" };
+    let on = if c.inputs.own_machine { "on" } else { "on the model" };
     let heading =
         [format!("{}: {}", w.name, w.source), format!("{on} {}: {}", c.machine, c.inputs.machine_summary)];
     // On the first screen a line each; the rest of them is no part of the answer.
@@ -187,17 +187,19 @@ fn time(c: &Comparison, own: &PolicyResult, reference: &PolicyResult) -> Vec<Ite
             true => say::responses(c, &own.other_responses),
             false => Vec::new(),
         };
-        let says = (!slower.is_empty())
-            .then(|| "programs beside the work wait longer (no limit for them):".to_owned());
+        let says =
+            (!slower.is_empty()).then(|| "background programs wait longer (no limit for them):".to_owned());
         let others = items("others", says.into_iter().chain(slower).collect(), None);
         let own = Item("time", format!("{words}: {} -> {}", seconds(base), seconds(base * ratio.median)));
         return std::iter::once(own).chain(others).collect();
     }
     let waits = own.responses.as_ref().map_or_else(Vec::new, |r| match &r.why_not {
         Some(why) => items("waits", vec![why.clone()], None),
-        None => {
-            items("waits", say::responses(c, r), Some(&format!("no kind over the {}limit", limit_words(c))))
-        }
+        None => items(
+            "waits",
+            say::responses(c, r),
+            Some(&format!("no kind of response over the {}limit", limit_words(c))),
+        ),
     });
     let missed = own
         .missed_by_task
@@ -261,13 +263,13 @@ pub(crate) fn guesses(c: &Comparison) -> Option<Item> {
 
 fn nearly(c: &Comparison, n: &Nearly) -> String {
     let by = match change(n.ratio) {
-        (text, -1) => format!("would use {text} less than the reference"),
+        (text, -1) => format!("would use {text} less energy than the reference"),
         (text, _) => format!("would need {text} against the reference"),
     };
     let own = c.results.iter().find(|r| r.policy == n.policy);
     let all = own.map_or(c.replicas, |r| say::replicas_of(c, r));
     let over = ((1.0 - n.within_share) * all as f64).round();
-    format!("{} {by}, but is over the {}time limit in {over:.0} of {all} replicas", n.policy, limit_words(c))
+    format!("{} {by}, and is over the {}time limit in {over:.0} of {all} replicas", n.policy, limit_words(c))
 }
 
 /// The command that puts it in force; none where what is there is kept.
@@ -360,7 +362,7 @@ fn foot(c: &Comparison, rows: &[&PolicyResult], hidden: Option<usize>, shown: Sh
         _ = writeln!(out, "{}", wrapped(&more.join("; "), "  "));
     }
     if !c.inputs.own_machine {
-        out += "Yours: sudo wattwise compare -- COMMAND, or wattwise compare laptop-day -m this\n";
+        out += "For your own machine: sudo wattwise compare -- COMMAND, or add -m this\n";
     }
     out
 }
@@ -417,7 +419,7 @@ mod tests {
         let ratio = Interval { median: 0.85, low: 0.83, high: 0.88 };
         c.answer.nearly = vec![Nearly { policy: "performance".into(), within_share: 0.5625, ratio }];
         let text = words(&c);
-        let told = "but performance would use 12 to 17 % less than the reference, but is over the 2.5 % time limit in 7 of 16 replicas";
+        let told = "but performance would use 12 to 17 % less energy than the reference, and is over the 2.5 % time limit in 7 of 16 replicas";
         assert!(text.contains(told), "{text}");
     }
 
@@ -437,8 +439,8 @@ mod tests {
         let text = told(1.06, 1.02);
         assert!(
             text.contains(
-                "no clear difference from performance (4 % faster); this one is as good as the best of them, \
-                 and simpler"
+                "no clear difference from performance (4 % faster); this one is as good as the best, \
+                 and has the shorter name"
             ),
             "{text}"
         );

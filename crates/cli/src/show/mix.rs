@@ -7,6 +7,7 @@ use crate::show::table::{self, cell, drawn, ratio_text, wrapped};
 use comfy_table::{Attribute, CellAlignment, Color, ContentArrangement, Table, presets};
 use std::collections::BTreeSet;
 use std::fmt::Write;
+use wattwise_advice::answer::change;
 use wattwise_advice::mix::{Mix, MixPolicy};
 use wattwise_advice::result::Comparison;
 use wattwise_advice::say;
@@ -26,7 +27,7 @@ pub(crate) fn text(mix: &Mix, comparisons: &[Comparison], look: TextStyle, all: 
     let works: Vec<String> =
         mix.weights.iter().map(|w| format!("{} ({:.0} %)", w.workload, w.weight * 100.0)).collect();
     _ = writeln!(out, "{}", wrapped(&format!("a mix of {}", works.join(", ")), "  "));
-    let on = if one.inputs.own_machine { "on" } else { "on a model of" };
+    let on = if one.inputs.own_machine { "on" } else { "on the model" };
     let machine = format!("{on} {}: {}", one.machine, one.inputs.machine_summary);
     _ = writeln!(out, "{}\n", if all { wrapped(&machine, "  ") } else { clauses(&machine, look.columns) });
     let (head, items) = answer(mix, one);
@@ -80,16 +81,16 @@ fn foot(mix: &Mix, one: &Comparison, rows: &[&MixPolicy], (all, by_work): (bool,
     }
     let left: BTreeSet<u64> =
         rows.iter().filter(|p| p.over_limit_in.is_empty()).filter_map(|p| p.raced_out_after).collect();
-    legend.extend(left.iter().map(|n| format!("{n} {}: others were better", table::REPLICAS)));
+    legend.extend(left.iter().map(|n| format!("{n} {}: dropped then, others were better", table::REPLICAS)));
     legend.push(format!("power: of {}", say::energy_of(one)));
     let mut out = wrapped(&legend.join("; "), "  ") + "\n";
     let mut more = Vec::new();
     let hidden = mix.policies.len() - rows.len();
     if hidden > 0 {
-        more.push(format!("{hidden} more rows"));
+        more.push(format!("{hidden} more row{}", if hidden == 1 { "" } else { "s" }));
     }
     if !all {
-        more.push("each workload".into());
+        more.push("a table for each workload".into());
     }
     let tried = mix.answer.tried.map_or(0, |tried| tried as usize);
     let early = tried.saturating_sub(mix.policies.len());
@@ -100,10 +101,10 @@ fn foot(mix: &Mix, one: &Comparison, rows: &[&MixPolicy], (all, by_work): (bool,
         out += &(wrapped(&lines.join("; "), "  ") + "\n");
     }
     if screen::notes() && by_work {
-        out += "wattwise compare WORKLOAD may find a better one for a workload alone\n";
+        out += "For one workload alone 'wattwise compare WORKLOAD' may find a better policy\n";
     }
     if screen::notes() && !one.inputs.own_machine {
-        out += "Yours: the same command with -m this\n";
+        out += "For your own machine: the same command with -m this\n";
     }
     out
 }
@@ -136,10 +137,14 @@ fn answer(mix: &Mix, one: &Comparison) -> (String, Vec<Item>) {
         let base = reference.mean_w.median;
         let words = ratio_words(own.power_ratio, &one.reference);
         let to = base * own.power_ratio.median;
-        items.push(Item("energy", format!("{words}: {base:.2} -> {to:.2} W in the mean")));
+        items.push(Item("energy", format!("{words}: {base:.2} -> {to:.2} W on average")));
         items.push(Item("time", "within the limit in every workload".into()));
-        let worst = ratio_text(own.worst.energy_ratio);
-        items.push(Item("least", format!("in {}: {worst}", own.worst.workload)));
+        let least = match change(own.worst.energy_ratio) {
+            (text, -1) => format!("{text} less"),
+            (text, 1) => format!("{text} more"),
+            (text, _) => text,
+        };
+        items.push(Item("worst", format!("{}: {least}", own.worst.workload)));
     }
     let mut sure = Vec::new();
     if let Some(against) = &a.against_reference {
@@ -251,8 +256,8 @@ mod tests {
         assert!(text.contains("mean power") && text.contains("saves least in"), "{text}");
         let folded = text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(folded.contains(
-            "* recommended; = no clear difference; unmarked: needs more; x over the 10 % time limit in a workload; \
-             16 replicas: others were better; power: of the whole machine 6 others were too slow"
+            "* recommended; = no clear difference from *; no mark: needs more energy; x over the 10 % time limit in a workload; \
+             16 replicas: dropped then, others were better; power: of the whole machine 6 others were too slow"
         ), "{text}");
     }
 

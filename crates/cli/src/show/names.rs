@@ -42,7 +42,7 @@ pub(crate) fn fitted<'n>(
     names: impl Iterator<Item = &'n str>,
     draw: &dyn Fn(usize) -> String,
 ) -> String {
-    let longest = names.map(|name| one_line(name).chars().count()).max().unwrap_or(0);
+    let longest = names.map(|name| one_line(name).chars().count()).max().unwrap_or(0).max(LEAST_NAME);
     let whole = draw(longest);
     let over = whole.lines().map(shown_width).max().unwrap_or(0).saturating_sub(columns);
     if over == 0 { whole } else { draw(longest.saturating_sub(over).max(LEAST_NAME)) }

@@ -13,7 +13,7 @@ const ON_HARDWARE: (f64, f64) = (89.0, 7.1);
 pub(crate) fn notes(c: &Comparison) -> Vec<String> {
     let mut notes = Vec::new();
     notes.push(format!(
-        "reference: {}, what the machine does unless told otherwise or what was asked for",
+        "reference: {}, the machine's default, or what is in force or was named by --reference",
         c.reference
     ));
     let time = match c.judged.kind {
@@ -25,20 +25,20 @@ pub(crate) fn notes(c: &Comparison) -> Vec<String> {
     notes.push(format!("energy: modelled, of {}, {}", say::energy_of(c), say::energy_over(c)));
     if c.replicas > 0 {
         notes.push(format!(
-            "ranges: 90 % of {} replicas, each with random phases, seeds and figures",
+            "ranges: the middle 90 % of {} replicas, each with random phases, seeds and model figures",
             c.replicas
         ));
     }
     let (directions, error) = ON_HARDWARE;
     notes.push(format!(
-        "on hardware: in published measurements {directions:.1} % of the changes go the way that the model predicts, and half of the \
+        "on hardware: in published measurements {directions:.1} % of the changes have the direction that the model predicts, and half of the \
          predicted changes are off by less than {error:.0} % (means over the data sets; for most programs the model was scaled to one \
          measured setting first). All of them, and the misses: wattwise machines score policies"
     ));
     if c.results.iter().any(|r| r.raced_out_after.is_some()) {
         notes.push(
             "policies that could not be the best were dropped after 4 or 16 replicas; the recommended policy's figures \
-             are from separate replicas, so that choosing it does not flatter them"
+             are from new replicas, so that the choice does not bias them"
                 .into(),
         );
     }

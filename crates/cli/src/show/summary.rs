@@ -39,13 +39,13 @@ fn over_all(s: &Summary) -> String {
         .collect();
     if s.best_ratio.is_some_and(|r| r > 1.0) {
         return format!(
-            "Best over all {of} comparisons: keep each one's reference. No single policy is better in the mean; of those \
+            "Best over all {of} comparisons: keep each one's reference. No single policy is better on average; of those \
              within the time limit in all, {best} comes closest."
         );
     }
     let policy = s.policies.iter().find(|p| p.policy == *best);
     let energy = change(policy.and_then(|p| p.energy_ratio));
-    let mut text = format!("Best over all {of} comparisons: {best}, energy {energy} in the mean.");
+    let mut text = format!("Best over all {of} comparisons: {best}, energy {energy} on average.");
     match changes.len() {
         0 => text += " In each it is the best, or shows no clear difference from the best.",
         n => _ = write!(text, " Another is better in {n}: {}.", changes.join(", ")),

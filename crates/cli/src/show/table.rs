@@ -287,7 +287,7 @@ const OVER: &str = "over limit";
 pub(crate) const REPLICAS: &str = "replicas";
 
 /// What the mark of a tie means.
-pub(crate) const TIED: &str = "= no clear difference; unmarked: needs more";
+pub(crate) const TIED: &str = "= no clear difference from *; no mark: needs more energy";
 
 /// What the marks and words of these rows mean.
 pub(crate) fn legend(c: &Comparison, shown: &[&PolicyResult]) -> Vec<String> {
@@ -321,7 +321,7 @@ pub(crate) fn legend(c: &Comparison, shown: &[&PolicyResult]) -> Vec<String> {
     let left: Vec<&PolicyResult> = shown.iter().filter(|r| r.admissible).copied().collect();
     let left: Vec<String> = say::left_after(&left).iter().map(u64::to_string).collect();
     if !left.is_empty() {
-        words.push(format!("{} {REPLICAS}: others were better", left.join(" or ")));
+        words.push(format!("{} {REPLICAS}: dropped then, others were better", left.join(" or ")));
     }
     words.push(format!("energy: of {}", say::energy_of(c)));
     words

@@ -19,7 +19,7 @@ use super::Speed;
 use super::autonomous::{Autonomous, FULL_AT, epp, reaction};
 
 /// What rests on what.
-pub(super) const APPROXIMATION: &str = "how hardware chooses by EPP is not published; rests on a reaction time of 9 ms (mobile Zen 2), drops measured on Intel and a straight line of head-room";
+pub(super) const APPROXIMATION: &str = "how hardware chooses by EPP is not published; the model uses a reaction time of 9 ms (mobile Zen 2) and drops of the clock measured on Intel, and assumes that the load at which it asks for full speed is linear in the EPP";
 
 /// AMD's autonomous mode.
 pub(super) static AMD_PSTATE_EPP: Speed = Speed {

@@ -28,7 +28,7 @@ use super::Speed;
 use super::autonomous::{Autonomous, FULL_AT, epp, reaction};
 
 /// What rests on what.
-pub(super) const APPROXIMATION: &str = "how hardware chooses by EPP is not published; rests on loops and drops measured on a Core i5-9600K and a straight line of head-room";
+pub(super) const APPROXIMATION: &str = "how hardware chooses by EPP is not published; the model uses a loop and drops of the clock measured on a Core i5-9600K, and assumes that the load at which it asks for full speed is linear in the EPP";
 
 /// Hardware-controlled performance states.
 pub(super) static HWP: Speed = Speed {

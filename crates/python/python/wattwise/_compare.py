@@ -224,7 +224,7 @@ def compare(
     :param machine: a bundled model, a model's file, ``this``, a capture, or a :class:`Machine`; by default the recording's own
     :param policies: texts as ``--policy`` takes them, scans too (``schedutil:rate_limit=1ms..20ms:n5``), and classes like
         :class:`SpeedPolicy`; by default those that the machine's system offers
-    :param reference: the policy that the others are held against; by default what the machine does unless told otherwise
+    :param reference: the policy that the others are compared with; by default the machine's own
     :param goal: what is to be small: ``energy``, ``own-energy``, ``edp`` or ``time``
     :param max_slowdown: a policy is recommended only if it is at most this much slower than the reference in 95 % of the
         replicas: ``"10%"``, ``0.1``, ``"1.1x"``, ``"any"``

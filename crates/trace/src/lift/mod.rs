@@ -61,7 +61,7 @@
 //! or from this event if no waking is known either. (That happens in sound recordings: on some virtual
 //! machines nothing is recorded from a CPU's idle task, so all its switch-ins are missing.) Where the
 //! CPU was thought to run another task, the recording may have lost events: the time since the last
-//! known switch is counted for no task. If it has lost none, that other task writes none (on the same
+//! known switch is assigned to no task. If it has lost none, that other task writes none (on the same
 //! virtual machines some kernel threads do not), and the next task is taken to run as soon as it was
 //! ready: a CPU does not idle beside a task that waits for it. A task that runs although we thought it asleep was
 //! woken by a timer as far as we can know. All of these are counted and told in a warning.
@@ -826,11 +826,11 @@ impl<'o> Lifter<'o> {
         );
         say(
             t.silent,
-            "switches of tasks that write no events are missing; the next task is taken to run as soon as it was ready.",
+            "switches of tasks that write no events are missing; the next task is assumed to start as soon as it was ready.",
         );
         say(
             t.gaps,
-            "switches contradict what their CPU was doing; the time before each is counted for no task.",
+            "switches contradict what their CPU was doing; the time before each is assigned to no task.",
         );
         say(t.unexplained, "sleeps ended without a recorded wake-up; a timer is assumed.");
         if self.wakings == 0 && t.guessed > 0 {
