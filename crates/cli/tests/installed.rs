@@ -87,7 +87,7 @@ fn there_is_a_page_for_every_command() {
     };
     let page = text(&groff.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
-        page.contains("at most this much slower") && groff.status.success(),
+        page.contains("how much slower than the reference") && groff.status.success(),
         "{page}{}",
         text(&groff.stderr)
     );
