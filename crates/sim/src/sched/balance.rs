@@ -82,6 +82,11 @@ pub(super) trait Steal: Sync {
         Some(Distance::Machine)
     }
 
+    /// Whether it asks how long CPUs idle.
+    fn follows_stays(&self) -> bool {
+        false
+    }
+
     /// How near `victim` is to `thief`: more is nearer.
     fn nearness(&self, s: &Scheduler<'_>, thief: usize, victim: usize) -> usize {
         usize::from(s.machine.cpus[victim].package == s.machine.cpus[thief].package)
@@ -121,6 +126,10 @@ pub(super) struct CacheCold {
 }
 
 impl Steal for CacheCold {
+    fn follows_stays(&self) -> bool {
+        true
+    }
+
     /// `sched_balance_newidle()`: it climbs the domains while the search takes less than it expects to idle.
     fn reach(&self, s: &Scheduler<'_>, c: usize) -> Option<Distance> {
         let (topology, stay) = (s.chooser.topology(), s.stays[c].mean);

@@ -85,7 +85,7 @@ pub(crate) struct Scheduler<'a> {
     chooser: Chooser,
     /// Who is waking another, or [`NONE`]: then it is an interrupt.
     waker: u32,
-    /// How long each CPU idles.
+    /// How long each CPU idles; none where nothing asks.
     stays: Vec<IdleStay>,
     /// Since when a core is shared while another idles; [`NEVER`] while that is not so.
     shared_since: u64,
@@ -171,7 +171,7 @@ impl<'a> Scheduler<'a> {
             // Packages have memory of their own wherever there are several.
             chooser: Chooser::new(SchedTopology::new(&machine.cpus, true)),
             waker: NONE,
-            stays: vec![IdleStay::LONG; cpus],
+            stays: vec![IdleStay::LONG; if placement.steal.follows_stays() { cpus } else { 0 }],
             shared_since: NEVER,
             pulls_misfits: eas.is_some() || placement.steal.pulls_only_misfits(machine),
             eas,
@@ -290,7 +290,9 @@ impl<'a> Scheduler<'a> {
                 self.chooser.core_idles(c);
             }
         }
-        self.stays[c].begins(now);
+        if let Some(stay) = self.stays.get_mut(c) {
+            stay.begins(now);
+        }
     }
 
     /// A CPU is wanted.
@@ -300,7 +302,9 @@ impl<'a> Scheduler<'a> {
         if self.smt {
             self.siblings(c).for_each(|t| self.idle_cores.remove(t));
         }
-        self.stays[c].ends(now);
+        if let Some(stay) = self.stays.get_mut(c) {
+            stay.ends(now);
+        }
     }
 
     /// The coming wake-up is by a task.
