@@ -88,10 +88,6 @@ impl Timers {
             }
             None => _ = self.more.pop(),
         }
-        if self.free == u8::MAX && self.more.is_empty() {
-            self.first = Timer::NONE;
-            return Some(due.task());
-        }
         // In pairs and pairs of pairs: one after the other, each would wait for the one before.
         let pair = |i: usize| self.slots[i].min(self.slots[i + 1]);
         self.first = pair(0).min(pair(2)).min(pair(4).min(pair(6)));
