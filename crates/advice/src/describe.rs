@@ -29,6 +29,18 @@ pub(crate) struct Described<'a> {
     pub(crate) tied: bool,
 }
 
+/// A figure beside the reference's `base` in the replicas that the others ran in: its ratio to the reference there, times that.
+pub(crate) fn rebased_figure(ratio: Interval, base: Interval) -> Interval {
+    // Two independent doubts, by how far each end is from its median: that of the reference's own figure, which all policies share,
+    // and that of the ratio to it.
+    let median = ratio.median * base.median;
+    let end = |of: fn(&Interval) -> f64| {
+        let off = |i: &Interval| if i.median > 0.0 { (of(i) / i.median).ln() } else { 0.0 };
+        median * off(&ratio).hypot(off(&base)).copysign(off(&ratio) + off(&base)).exp()
+    };
+    Interval { median, low: end(|i| i.low), high: end(|i| i.high) }
+}
+
 /// Response times beside the reference's `base` in the replicas that the others ran in.
 fn beside(own: &Responses, base: &Responses) -> Responses {
     let mut own = own.clone();
@@ -56,15 +68,7 @@ fn beside(own: &Responses, base: &Responses) -> Responses {
 impl Described<'_> {
     fn over(&self, of: fn(&Sample) -> f64) -> Interval {
         let Some(base) = self.base else { return Interval::of(self.column.own.iter().map(of)) };
-        // Two independent doubts, by how far each end is from its median: that of the reference's own figure, which all policies
-        // share, and that of the ratio to it.
-        let (ratio, base) = (self.ratio(of), Interval::of(base.own.iter().map(of)));
-        let median = ratio.median * base.median;
-        let end = |of: fn(&Interval) -> f64| {
-            let off = |i: &Interval| if i.median > 0.0 { (of(i) / i.median).ln() } else { 0.0 };
-            median * off(&ratio).hypot(off(&base)).copysign(off(&ratio) + off(&base)).exp()
-        };
-        Interval { median, low: end(|i| i.low), high: end(|i| i.high) }
+        rebased_figure(self.ratio(of), Interval::of(base.own.iter().map(of)))
     }
 
     fn ratio(&self, of: fn(&Sample) -> f64) -> Interval {

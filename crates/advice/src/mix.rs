@@ -6,6 +6,7 @@
 
 use crate::choice::{Choice, choose};
 use crate::conclude::{Findings, LOOKS_BACK, Second, conclude};
+use crate::describe::rebased_figure;
 use crate::error::CompareError;
 use crate::field::field;
 use crate::judge::{Column, Sample, mean_power};
@@ -266,7 +267,8 @@ fn mixed(ran: &[MixRun<'_, '_, '_, '_>], raced: Option<&Raced>, options: &Compar
         apply: options.apply,
     };
     let chosen = choose(&choice).unwrap_or(reference);
-    let rows: Vec<MixPolicy> = (0..policies.len()).map(|p| row(ran, &costs[p], &standing, p)).collect();
+    let rows: Vec<MixPolicy> =
+        (0..policies.len()).map(|p| row(ran, &costs[p], &costs[reference], &standing, p)).collect();
     let answer =
         answer(&JudgedWork { ran, costs: &costs, standing: &standing, rows: &rows, chosen, tried }, options);
     let weight = |r: &MixRun<'_, '_, '_, '_>| MixWeight { workload: r.name(), weight: r.weight };
@@ -309,6 +311,20 @@ impl MixCost {
         ratios.iter().sum::<f64>() / ratios.len().max(1) as f64
     }
 
+    /// Its ratio to the reference's.
+    fn ratio(&self) -> Interval {
+        Interval::of(self.ratios().into_iter())
+    }
+
+    /// Its mean power, so that it can be held against that of the others: where it ran in other replicas than the reference's row, by its ratio.
+    fn beside(&self, reference: &MixCost) -> Interval {
+        let of = |watts: &[f64]| Interval::of(watts.iter().copied());
+        match self.reference == reference.own {
+            true => of(&self.own),
+            false => rebased_figure(self.ratio(), of(&reference.own)),
+        }
+    }
+
     /// What it costs over the reference, by replica.
     fn ratios(&self) -> Vec<f64> {
         let ratio = |(own, base): (&f64, &f64)| if *base > 0.0 { own / base } else { 1.0 };
@@ -316,7 +332,13 @@ impl MixCost {
     }
 }
 
-fn row(ran: &[MixRun<'_, '_, '_, '_>], cost: &MixCost, standing: &Standing, policy: usize) -> MixPolicy {
+fn row(
+    ran: &[MixRun<'_, '_, '_, '_>],
+    cost: &MixCost,
+    reference: &MixCost,
+    standing: &Standing,
+    policy: usize,
+) -> MixPolicy {
     let one = ran[0].found;
     let energy = |r: &MixRun<'_, '_, '_, '_>| {
         let column = r.column(policy);
@@ -326,8 +348,8 @@ fn row(ran: &[MixRun<'_, '_, '_, '_>], cost: &MixCost, standing: &Standing, poli
     let (workload, energy_ratio) = worst.unwrap_or_default();
     MixPolicy {
         policy: one.runs.policies[policy].text.clone(),
-        mean_w: Interval::of(cost.own.iter().copied()),
-        power_ratio: Interval::of(cost.ratios().into_iter()),
+        mean_w: cost.beside(reference),
+        power_ratio: cost.ratio(),
         over_limit_in: ran.iter().filter(|r| !r.keeps_time(policy)).map(MixRun::name).collect(),
         raced_out_after: one.raced_out[policy].then_some(cost.own.len() as u64),
         best_share: standing.best_share[policy],
@@ -397,4 +419,21 @@ fn text(m: &JudgedWork<'_>, policies: &[PolicySpec], against: AgainstReference, 
         (text, _) => format!("its worst is {worst}: {text}"),
     };
     format!("{best}: {}. {saves}{equal}. It keeps the time limit in each workload; {least}.", own.policy)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// By hand: what needs half of the reference's power needs half of what stands in the reference's row, whatever the
+    /// replicas that it ran in.
+    #[test]
+    fn mean_powers_of_all_rows_are_beside_one_reference() {
+        let reference = MixCost { own: vec![6.0; 4], reference: vec![6.0; 4] };
+        let elsewhere = MixCost { own: vec![2.0; 2], reference: vec![4.0; 2] };
+        let there = MixCost { own: vec![2.0, 2.0, 2.5, 2.5], reference: vec![6.0; 4] };
+        assert!((elsewhere.beside(&reference).median - 3.0).abs() < 1e-12);
+        assert_eq!(there.beside(&reference), Interval::of([2.0, 2.0, 2.5, 2.5].into_iter()));
+        assert_eq!(reference.beside(&reference).median, 6.0);
+    }
 }
