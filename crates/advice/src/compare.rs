@@ -38,7 +38,7 @@ pub fn compare_from(
 ) -> Result<(Comparison, Vec<PolicyDetail>), CompareError> {
     let counter = AtomicUsize::new(0);
     let tell = || (options.done)(counter.fetch_add(1, Ordering::Relaxed) + 1);
-    let runs = Runs::new(job, (options.reference, options.rule), &tell)?;
+    let runs = Runs::new(job, (options.reference, options.rule), &tell)?.stopped_by(options.stop);
     let (nominal, judged) = runs.nominal()?;
     let stopped = || options.stop.load(Ordering::Relaxed);
     let numbers = first..first.saturating_add(options.replicas);
@@ -64,7 +64,9 @@ pub fn search_best(
     }
     let counter = AtomicUsize::new(0);
     let tell = || (options.done)(counter.fetch_add(1, Ordering::Relaxed) + 1);
-    let runs = Runs::new(job, (options.reference, options.rule), &tell)?.with_standards(options.standards);
+    let runs = Runs::new(job, (options.reference, options.rule), &tell)?
+        .with_standards(options.standards)
+        .stopped_by(options.stop);
     search::best(&runs, options, first)
 }
 

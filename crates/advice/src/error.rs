@@ -74,8 +74,17 @@ impl CompareError {
                 let tasks = tasks.into_iter().filter_map(name).collect();
                 CompareError::Waiting { workload: workload.name.clone(), tasks, policy, limit_s }
             }
+            RunError::Stopped => CompareError::Stopped,
             source => CompareError::Run { policy, source },
         }
+    }
+}
+
+/// What was run, or why it could not be; `None` where it was stopped: it is left out like what was not begun.
+pub(crate) fn unless_stopped<T>(ran: Result<T, CompareError>) -> Option<Result<T, CompareError>> {
+    match ran {
+        Err(CompareError::Stopped) => None,
+        ran => Some(ran),
     }
 }
 

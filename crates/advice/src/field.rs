@@ -1,6 +1,6 @@
 //! All policies in many replicas.
 
-use crate::error::CompareError;
+use crate::error::{CompareError, unless_stopped};
 use crate::judge::{self, Sample};
 use crate::runs::Runs;
 use crate::time::TimeKind;
@@ -24,7 +24,9 @@ pub(crate) fn field(
 ) -> Result<ReplicaField, CompareError> {
     let one = |number| runs.replica(number).map(|r| (judge::samples(runs, &r, kind), r.replica.into_drawn()));
     let replicas: Vec<(Vec<Sample>, Vec<Drawn>)> =
-        wattwise_threads::filter_map::<_, _, _, Result<_, _>>(numbers, |n| (!stopped()).then(|| one(n)))?;
+        wattwise_threads::filter_map::<_, _, _, Result<_, _>>(numbers, |n| {
+            (!stopped()).then(|| unless_stopped(one(n))).flatten()
+        })?;
     let mut field = ReplicaField { columns: vec![Vec::new(); runs.policies.len()], draws: Vec::new() };
     for (samples, drawn) in replicas {
         field.columns.iter_mut().zip(samples).for_each(|(column, sample)| column.push(sample));

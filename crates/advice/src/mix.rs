@@ -154,7 +154,7 @@ pub fn compare_mix(
     let all: Vec<Runs<'_, '_>> = works
         .iter()
         .map(|w| {
-            let runs = Runs::new(w.job, (options.reference, options.rule), &tell)?;
+            let runs = Runs::new(w.job, (options.reference, options.rule), &tell)?.stopped_by(options.stop);
             Ok(if searched { runs.with_standards(options.standards) } else { runs })
         })
         .collect::<Result<_, CompareError>>()?;

@@ -11,6 +11,7 @@ use crate::replicas::Replica;
 use crate::rule::Rule;
 use crate::time::{Judged, TimeKind, judged, makespan_ns};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use wattwise_model::workload::Workload;
 use wattwise_policy::chosen::IdleSpec;
 use wattwise_replay::job::{Circumstances, ReplayJob, limit_ns, machine_idle, simulate};
@@ -78,6 +79,8 @@ pub(crate) struct Runs<'a, 'j> {
     pub(crate) standards: Vec<usize>,
     pub(crate) rule: Rule,
     tell: &'a (dyn Fn() + Sync),
+    /// What ends a run that is under way.
+    stop: Option<&'a AtomicBool>,
 }
 
 /// The reference policy in one replica, which every other is held against.
@@ -137,7 +140,13 @@ impl<'a, 'j> Runs<'a, 'j> {
         let (names, endless) = (Arc::new(Names::new(&workload)), endless(&workload).into());
         let workload = Arc::new(workload);
         let standards = Vec::new();
-        Ok(Runs { job, workload, names, endless, idle, policies, reference, standards, rule, tell })
+        let stop = None;
+        Ok(Runs { job, workload, names, endless, idle, policies, reference, standards, rule, tell, stop })
+    }
+
+    /// The same, with what ends a run that is under way ([`CompareError::Stopped`]).
+    pub(crate) fn stopped_by(self, stop: &'a AtomicBool) -> Runs<'a, 'j> {
+        Runs { stop: Some(stop), ..self }
     }
 
     /// With policies that the limit of time counts from as well as from the reference.
@@ -263,6 +272,9 @@ impl<'a, 'j> Runs<'a, 'j> {
         timeline: bool,
     ) -> Result<PolicyRun, CompareError> {
         let mut sim = simulate(self.job, with, policy, &self.idle, timeline);
+        if let Some(stop) = self.stop {
+            sim.stop_by(stop);
+        }
         let (before, done_before) = match with.workload.release_ns {
             0 => (Energy::default(), 0.0),
             release => {

@@ -1,7 +1,7 @@
 //! What runs in a race: policies in replicas of the works.
 
 use super::ladder::Rung;
-use crate::error::CompareError;
+use crate::error::{CompareError, unless_stopped};
 use crate::judge::{Judge, Reference, Sample};
 use crate::runs::{ReferenceRun, Runs};
 use crate::time::TimeKind;
@@ -118,13 +118,17 @@ pub(super) fn look(
     let all = (0..works.len()).flat_map(|work| numbers.clone().map(move |number| (work, number)));
     let replicas: Vec<(usize, Arc<RacedReplica>)> =
         wattwise_threads::filter_map::<_, _, _, Result<_, CompareError>>(all, |(work, number)| {
-            goes_on().then(|| Ok((work, works[work].replica(number)?)))
+            let begun = || unless_stopped(works[work].replica(number)).map(|begun| Ok((work, begun?)));
+            goes_on().then(begun).flatten()
         })?;
     // Each run by itself, not all of a replica's: a look is over when the last one is, and all threads wait for it.
     let pairs = replicas.iter().flat_map(|(work, replica)| rungs.iter().map(move |r| (*work, replica, r)));
     let mut samples = wattwise_threads::map::<_, _, _, Result<Vec<Option<Sample>>, CompareError>>(
         pairs,
-        |(work, replica, rung)| goes_on().then(|| works[work].sample(replica, &rung.policy)).transpose(),
+        |(work, replica, rung)| {
+            let ran = || unless_stopped(works[work].sample(replica, &rung.policy));
+            goes_on().then(ran).flatten().transpose()
+        },
     )?
     .into_iter();
     for (work, replica) in &replicas {

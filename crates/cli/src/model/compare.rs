@@ -440,7 +440,7 @@ pub(crate) fn conduct(
 
 fn failed(error: CompareError) -> Failure {
     match error {
-        CompareError::NoForeground { .. } => Failure::input(error),
+        CompareError::NoForeground { .. } | CompareError::Work(_) => Failure::input(error),
         error => Failure::work(error),
     }
 }

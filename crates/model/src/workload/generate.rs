@@ -50,6 +50,10 @@ pub struct Parameter {
     pub default: &'static str,
     /// One line of help.
     pub help: &'static str,
+    /// What it may be: the least and the most.
+    pub range: [f64; 2],
+    /// Whether it counts something.
+    pub whole: bool,
 }
 
 /// A generator: the line that the table holds.
@@ -69,7 +73,26 @@ const fn parameter(
     default: &'static str,
     help: &'static str,
 ) -> Parameter {
-    Parameter { name, unit, default, help }
+    Parameter { name, unit, default, help, range: [0.0, 1e12], whole: false }
+}
+
+/// How many of something.
+const fn count(name: &'static str, default: &'static str, help: &'static str) -> Parameter {
+    Parameter { range: [1.0, 1e9], whole: true, ..parameter(name, "", default, help) }
+}
+
+const fn share(name: &'static str, default: &'static str, help: &'static str) -> Parameter {
+    Parameter { range: [0.0, 1.0], ..parameter(name, "", default, help) }
+}
+
+/// How often something happens.
+const fn rate(
+    name: &'static str,
+    unit: &'static str,
+    default: &'static str,
+    help: &'static str,
+) -> Parameter {
+    Parameter { range: [0.001, 1e6], ..parameter(name, unit, default, help) }
 }
 
 /// A sender goes on when it has woken the receiver: it returns from the system call and comes to its own wait. Measured on Linux 6.18
@@ -79,14 +102,20 @@ const AFTER: &str = "share of that work that follows the wake-up of the other";
 
 /// Parameters that every generator takes.
 pub const COMMON: &[Parameter] = &[
-    parameter("khz", "kHz", "3000000", "the clock at which lengths of work are told"),
-    parameter("memory", "", "0..0.3", "share of the work's time that waits for memory, or an interval"),
-    parameter(
-        "ipc",
-        "",
-        "1",
-        "work done a cycle, of what the lengths are told for, or an interval to draw from",
-    ),
+    Parameter {
+        range: [1000.0, 1e8],
+        ..parameter("khz", "kHz", "3000000", "the clock at which lengths of work are told")
+    },
+    share("memory", "0..0.3", "share of the work's time that waits for memory, or an interval"),
+    Parameter {
+        range: [0.01, 100.0],
+        ..parameter(
+            "ipc",
+            "",
+            "1",
+            "work done a cycle, of what the lengths are told for, or an interval to draw from",
+        )
+    },
     parameter("beside", "", "0", "CPUs' worth of other work at that clock, which goes on all the while"),
 ];
 
@@ -97,7 +126,7 @@ pub static ALL: &[Generator] = &[
         summary: "programs that compute and end",
         parameters: &[
             parameter("s", "s", "1", "work of each"),
-            parameter("threads", "", "1", "how many side by side"),
+            count("threads", "1", "how many side by side"),
         ],
         tasks: |v| task("program", v.count("threads"), "rounds = 1", &[run(v.s("s"))]),
     },
@@ -106,9 +135,9 @@ pub static ALL: &[Generator] = &[
         summary: "a serial part, then workers behind a barrier, some times over",
         parameters: &[
             parameter("s", "s", "1", "work of all threads together"),
-            parameter("threads", "", "4", "workers"),
-            parameter("serial", "", "0.02", "share of the work that only one does"),
-            parameter("phases", "", "10", "barriers"),
+            count("threads", "4", "workers"),
+            share("serial", "0.02", "share of the work that only one does"),
+            count("phases", "10", "barriers"),
             parameter(
                 "parts",
                 "",
@@ -122,9 +151,9 @@ pub static ALL: &[Generator] = &[
         name: "periodic",
         summary: "threads that wake at a rate and work for a share of the period",
         parameters: &[
-            parameter("hz", "Hz", "100", "wake-ups of each thread a second"),
-            parameter("duty", "", "0.1", "share of the period that the work takes"),
-            parameter("threads", "", "1", "threads, each at a moment of its own"),
+            rate("hz", "Hz", "100", "wake-ups of each thread a second"),
+            share("duty", "0.1", "share of the period that the work takes"),
+            count("threads", "1", "threads, each at a moment of its own"),
             parameter("s", "s", "5", "for how long"),
         ],
         tasks: periodic,
@@ -133,11 +162,11 @@ pub static ALL: &[Generator] = &[
         name: "ring",
         summary: "a token that goes round a ring of tasks",
         parameters: &[
-            parameter("tasks", "", "6", "tasks in the ring"),
+            count("tasks", "6", "tasks in the ring"),
             parameter("us", "us", "2", "work at each hop"),
-            parameter("after", "", "0.4", AFTER),
-            parameter("rounds", "", "20000", "times round"),
-            parameter("rings", "", "1", "rings side by side"),
+            share("after", "0.4", AFTER),
+            count("rounds", "20000", "times round"),
+            count("rings", "1", "rings side by side"),
         ],
         tasks: ring,
     },
@@ -145,11 +174,11 @@ pub static ALL: &[Generator] = &[
         name: "pairs",
         summary: "clients that each wait for the answer of their server",
         parameters: &[
-            parameter("pairs", "", "1", "clients, each with a server"),
+            count("pairs", "1", "clients, each with a server"),
             parameter("us", "us", "20..60", "work of each for an answer"),
             parameter("server", "us", "0", "work of the server, where it is another; 0: the same"),
-            parameter("after", "", "0.35", AFTER),
-            parameter("rounds", "", "10000", "answers of each pair"),
+            share("after", "0.35", AFTER),
+            count("rounds", "10000", "answers of each pair"),
         ],
         tasks: |v| {
             let (n, rounds) = (v.count("pairs"), v.count("rounds"));
@@ -164,9 +193,9 @@ pub static ALL: &[Generator] = &[
         name: "stream",
         summary: "senders that never wait for their receivers",
         parameters: &[
-            parameter("streams", "", "1", "senders, each with a receiver"),
+            count("streams", "1", "senders, each with a receiver"),
             parameter("us", "us", "4..6", "work of each for a message"),
-            parameter("messages", "", "100000", "messages of each stream"),
+            count("messages", "100000", "messages of each stream"),
         ],
         tasks: |v| {
             let (n, us, messages) = (v.count("streams"), v.length("us"), v.count("messages"));
@@ -179,10 +208,10 @@ pub static ALL: &[Generator] = &[
         name: "forks",
         summary: "a shell that starts short programs one after the other",
         parameters: &[
-            parameter("programs", "", "400", "programs"),
+            count("programs", "400", "programs"),
             parameter("us", "us", "500..8000", "work of each"),
             parameter("shell", "us", "200", "work of the shell for each"),
-            parameter("shells", "", "1", "shells side by side that share the programs (make test -j)"),
+            count("shells", "1", "shells side by side that share the programs (make test -j)"),
         ],
         tasks: forks,
     },
@@ -190,8 +219,8 @@ pub static ALL: &[Generator] = &[
         name: "build",
         summary: "a build by so many jobs, with a link at its end",
         parameters: &[
-            parameter("jobs", "", "4", "compilers side by side"),
-            parameter("files", "", "80", "files"),
+            count("jobs", "4", "compilers side by side"),
+            count("files", "80", "files"),
             parameter("us", "us", "20000..400000", "work for each file"),
             parameter("io", "us", "50..3000", "waiting for the disk before each"),
         ],
@@ -212,10 +241,10 @@ pub static ALL: &[Generator] = &[
         name: "requests",
         summary: "requests that arrive whatever the load, through a chain of services",
         parameters: &[
-            parameter("rate", "1/s", "100", "requests a second"),
-            parameter("services", "", "4", "services that each request goes through"),
+            rate("rate", "1/s", "100", "requests a second"),
+            count("services", "4", "services that each request goes through"),
             parameter("us", "us", "100..400", "work of each service for a request"),
-            parameter("copies", "", "4", "chains side by side that share the requests"),
+            count("copies", "4", "chains side by side that share the requests"),
             parameter("s", "s", "5", "for how long"),
         ],
         tasks: requests,
@@ -224,7 +253,7 @@ pub static ALL: &[Generator] = &[
         name: "video",
         summary: "frames decoded and shown at a rate",
         parameters: &[
-            parameter("fps", "1/s", "30", "frames a second"),
+            rate("fps", "1/s", "30", "frames a second"),
             parameter("decode", "us", "4000..12000", "work to decode a frame"),
             parameter("show", "us", "800..2500", "work to show it"),
             parameter("s", "s", "5", "for how long"),
@@ -247,7 +276,7 @@ pub static ALL: &[Generator] = &[
         name: "idle",
         summary: "a machine at rest, with timers now and then",
         parameters: &[
-            parameter("hz", "Hz", "20", "wake-ups of all timers a second"),
+            rate("hz", "Hz", "20", "wake-ups of all timers a second"),
             parameter("us", "us", "20..200", "work of each"),
             parameter("s", "s", "10", "for how long"),
         ],
@@ -432,6 +461,16 @@ fn value(text: &str) -> Option<[f64; 2]> {
     }
 }
 
+impl Parameter {
+    /// Whether it may have these ends; else what it may be.
+    fn check(&self, ends: [f64; 2]) -> Result<(), String> {
+        let [least, most] = self.range;
+        let fits = |end: f64| (least..=most).contains(&end) && (!self.whole || end.fract() == 0.0);
+        let what = if self.whole { "a whole number of " } else { "" };
+        if ends.into_iter().all(fits) { Ok(()) } else { Err(format!("{what}{least} to {most}")) }
+    }
+}
+
 impl Generator {
     fn all(&self) -> impl Iterator<Item = &'static Parameter> {
         self.parameters.iter().chain(COMMON)
@@ -441,6 +480,7 @@ impl Generator {
         let wrong = |problem: String| GenerateError::Parameter { given: given.to_owned(), problem };
         let mut values: BTreeMap<&'static str, [f64; 2]> =
             self.all().map(|p| (p.name, value(p.default).unwrap_or([0.0, 0.0]))).collect();
+        let mut seen: Vec<&str> = Vec::new();
         for pair in list.split(',').map(str::trim).filter(|p| !p.is_empty()) {
             let (key, text) = pair.split_once('=').unwrap_or((pair, ""));
             let known = self.all().find(|p| p.name == key.trim()).ok_or_else(|| {
@@ -452,9 +492,15 @@ impl Generator {
                     names.join(", ")
                 ))
             })?;
+            if seen.contains(&known.name) {
+                return Err(wrong(format!("{key}: expected once, not twice")));
+            }
+            seen.push(known.name);
             let expected =
                 || wrong(format!("{key}={text}: expected a number such as {0}, or LOW..HIGH", known.default));
-            values.insert(known.name, value(text).ok_or_else(expected)?);
+            let ends = value(text).ok_or_else(expected)?;
+            known.check(ends).map_err(|range| wrong(format!("{key}={text}: expected {range}")))?;
+            values.insert(known.name, ends);
         }
         Ok(Values(values))
     }

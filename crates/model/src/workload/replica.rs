@@ -9,13 +9,13 @@
 use super::pattern::PatternCursor;
 use super::{Op, Pattern, Program, Role, Step, Workload};
 
-/// Steps that are gone through to find a task's rounds; more are a slip of the pen, or hostile.
+/// Steps of all tasks whose work ends; more are a slip of the pen, or hostile.
 const MOST_STEPS: u64 = 50_000_000;
 
-/// A generated task has too many rounds before its end to be counted.
+/// Generated tasks have too many steps before their end.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "task '{task}': more than {MOST_STEPS} steps in rounds_within_s; expected a shorter time or longer steps"
+    "task '{task}': more than {MOST_STEPS} steps in all with those before it; expected fewer tasks or rounds, a shorter time or longer steps"
 )]
 pub struct TooManyRounds {
     /// Its name.
@@ -51,9 +51,10 @@ impl<'a> Alone<'a> {
         Some(op)
     }
 
-    /// Rounds until the pattern's end.
-    fn rounds(mut self) -> Option<u64> {
-        for _ in 0..MOST_STEPS {
+    /// Rounds until the pattern's end, if there are no more steps than `left`, of which they are taken.
+    fn rounds(mut self, left: &mut u64) -> Option<u64> {
+        while *left > 0 {
+            *left -= 1;
             if self.step().is_none() {
                 return Some(self.pattern.rounds - self.cursor.rounds_left());
             }
@@ -81,6 +82,7 @@ impl Workload {
     /// When a task's rounds are too many to be counted.
     pub fn replica(&self, replica: u64) -> Result<Workload, TooManyRounds> {
         let mut work = self.clone();
+        let mut left = MOST_STEPS;
         for task in &mut work.tasks {
             let Program::Pattern(pattern) = &mut task.program else { continue };
             if replica > 0 {
@@ -89,13 +91,19 @@ impl Workload {
             }
             if task.role == Role::Background {
                 (pattern.rounds, pattern.until_ns) = (u64::MAX, u64::MAX);
-            } else if pattern.until_ns != u64::MAX {
-                let takes = pattern.steps.iter().any(|s| matches!(s, Step::Take(_)));
+                continue;
+            }
+            let takes = pattern.steps.iter().any(|s| matches!(s, Step::Take(_)));
+            let too_many = || TooManyRounds { task: task.name.clone() };
+            if pattern.until_ns != u64::MAX {
                 if !takes {
-                    let rounds = Alone::new(pattern, &self.jobs).rounds();
-                    pattern.rounds = rounds.ok_or_else(|| TooManyRounds { task: task.name.clone() })?;
+                    pattern.rounds =
+                        Alone::new(pattern, &self.jobs).rounds(&mut left).ok_or_else(too_many)?;
                 }
                 pattern.until_ns = u64::MAX;
+            } else if !takes && pattern.rounds != u64::MAX {
+                let steps = pattern.rounds.saturating_mul(pattern.steps.len() as u64);
+                left = left.checked_sub(steps).ok_or_else(too_many)?;
             }
         }
         work.release_ns = work.release();

@@ -57,6 +57,7 @@ use crate::record::{Record, Waker};
 use crate::sched::Scheduler;
 use crate::setup::{IdleWork, Setup};
 use crate::tasks::Tasks;
+use std::sync::atomic::{AtomicBool, Ordering};
 use wattwise_model::workload::Workload;
 
 /// One run of one workload; see the module's head.
@@ -77,7 +78,12 @@ pub struct Simulation<'a> {
     record: Record<'a>,
     /// Events handled at most.
     most_events: u64,
+    /// Ends the run when it is set; it is looked at every [`LOOK_EVENTS`] events.
+    stop: Option<&'a AtomicBool>,
 }
+
+/// Events between two looks at what may stop a run: some 10 ms.
+const LOOK_EVENTS: u64 = 1 << 17;
 
 /// A workload that does not end.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -96,6 +102,9 @@ pub enum RunError {
         /// The limit in seconds.
         limit_s: u64,
     },
+    /// It was stopped from outside.
+    #[error("stopped")]
+    Stopped,
     /// The events came first.
     #[error("not done after {events} simulated events: shorten the work, or raise the limit")]
     TooManyEvents {
@@ -137,6 +146,7 @@ impl<'a> Simulation<'a> {
                 machine.domains.len(),
             ),
             most_events: u64::MAX,
+            stop: None,
         };
         if sim.record.watched.is_some() {
             sim.tasks.keep_pieces();
@@ -200,14 +210,26 @@ impl<'a> Simulation<'a> {
         self.most_events = most;
     }
 
+    /// Ends, wherever it is, once this is set.
+    pub fn stop_by(&mut self, stop: &'a AtomicBool) {
+        self.stop = Some(stop);
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
+    }
+
     /// Whether it got where it was to run to.
     ///
     /// # Errors
-    /// The limit on events came first.
+    /// The limit on events came first, or it was stopped.
     pub fn check_events(&self) -> Result<(), RunError> {
-        match self.record.events >= self.most_events {
-            true => Err(RunError::TooManyEvents { events: self.most_events }),
-            false => Ok(()),
+        match () {
+            () if self.is_stopped() => Err(RunError::Stopped),
+            () if self.record.events >= self.most_events => {
+                Err(RunError::TooManyEvents { events: self.most_events })
+            }
+            () => Ok(()),
         }
     }
 
@@ -242,10 +264,23 @@ impl<'a> Simulation<'a> {
     /// Carries out the events that are not later than `limit`, one by one, until there are none or the work is done.
     fn run(&mut self, limit: u64, only_work: bool) {
         let limit = limit.min(NEVER - 1);
-        while !(only_work && self.is_done()) && self.record.events < self.most_events {
+        while !self.is_stopped() {
+            let pause = self.record.events.saturating_add(LOOK_EVENTS).min(self.most_events);
+            if self.run_events(limit, only_work, pause) || pause == self.most_events {
+                return;
+            }
+        }
+    }
+
+    /// As [`Simulation::run`], up to so many events in all; whether that is done.
+    fn run_events(&mut self, limit: u64, only_work: bool, most: u64) -> bool {
+        while !(only_work && self.is_done()) {
+            if self.record.events >= most {
+                return false;
+            }
             let (time, source) = self.clock.next();
             if time > limit {
-                return;
+                return true;
             }
             self.clock.move_to(time);
             self.record.events += 1;
@@ -255,6 +290,7 @@ impl<'a> Simulation<'a> {
                 self.other_event(self.clock.other(source));
             }
         }
+        true
     }
 
     fn other_event(&mut self, source: Source) {
