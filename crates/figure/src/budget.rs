@@ -1,7 +1,41 @@
 //! What one command may spend on a stranger's file: a damaged time stamp or a slip of the pen must not take years.
 
 use std::fmt;
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
+use std::path::Path;
 use std::str::FromStr;
+
+/// The largest file that people write by hand, in bytes: a machine, a workload, a policy. The largest bundled one has 150 KB.
+const MOST_TEXT: u64 = 8 << 20;
+/// The largest file of results or of a log, in bytes.
+const MOST_RESULT: u64 = 512 << 20;
+
+/// Reads a file that people write by hand.
+///
+/// # Errors
+/// It cannot be read, is no text, or is larger than 8 MiB, as what never ends is.
+pub fn read_text(path: &Path) -> io::Result<String> {
+    let bytes = read(path, MOST_TEXT)?;
+    String::from_utf8(bytes).map_err(|_| io::Error::new(ErrorKind::InvalidData, "is not UTF-8 text"))
+}
+
+/// Reads a file of results or a log.
+///
+/// # Errors
+/// It cannot be read, or is larger than 512 MiB, as what never ends is.
+pub fn read_result(path: &Path) -> io::Result<Vec<u8>> {
+    read(path, MOST_RESULT)
+}
+
+fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
+    match bytes.len() as u64 > most {
+        true => Err(io::Error::new(ErrorKind::FileTooLarge, format!("is larger than {} MiB", most >> 20))),
+        false => Ok(bytes),
+    }
+}
 
 /// The most of each thing that a replay may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,6 +144,19 @@ impl FromStr for Budget {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_never_ends_is_not_read_to_its_end() {
+        let error = read_text(Path::new("/dev/zero")).unwrap_err();
+        assert_eq!(error.to_string(), "is larger than 8 MiB");
+        assert!(read(Path::new("/dev/zero"), 9).is_err());
+        assert_eq!(read(Path::new("/dev/null"), 9).unwrap(), b"");
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("nine");
+        std::fs::write(&path, b"123456789").unwrap();
+        assert_eq!(read(&path, 9).unwrap().len(), 9);
+        assert!(read(&path, 8).is_err());
+    }
 
     /// Each took minutes, years or the disk before there were budgets.
     #[test]

@@ -271,7 +271,7 @@ fn idle_exists(spec: &str) -> Result<(), String> {
 }
 
 fn read_text(path: &Path) -> Result<String, LibraryError> {
-    let text = std::fs::read_to_string(path)
+    let text = wattwise_figure::budget::read_text(path)
         .map_err(|problem| LibraryError::Read { path: path.to_owned(), problem })?;
     if text.trim().is_empty() { Err(LibraryError::Empty { path: path.to_owned() }) } else { Ok(text) }
 }

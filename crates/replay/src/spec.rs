@@ -499,7 +499,7 @@ impl PolicySpec {
     pub fn read(path: &Path) -> Result<PolicySpec, PolicyError> {
         let name = path.display().to_string();
         let fail = |problem: String| PolicyError::File { path: name.clone(), problem };
-        let text = std::fs::read_to_string(path).map_err(|e| match e.kind() {
+        let text = wattwise_figure::budget::read_text(path).map_err(|e| match e.kind() {
             std::io::ErrorKind::NotFound => PolicyError::Missing { path: name.clone() },
             _ => fail(e.to_string()),
         })?;

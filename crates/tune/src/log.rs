@@ -215,7 +215,7 @@ pub struct TuneRead {
 /// in it to lose.
 pub fn has_no_plan_yet(path: &Path) -> bool {
     const BEGIN: &[u8] = b"{\"plan\":";
-    std::fs::read(path).is_ok_and(|text| {
+    wattwise_figure::budget::read_result(path).is_ok_and(|text| {
         let n = text.len().min(BEGIN.len());
         !text.contains(&b'\n') && text[..n] == BEGIN[..n]
     })
@@ -227,7 +227,7 @@ pub fn has_no_plan_yet(path: &Path) -> bool {
 /// One line: it cannot be read, or is no such file.
 pub fn read(path: &Path) -> Result<TuneRead, LogError> {
     let fail = |problem: String| LogError { path: path.display().to_string(), problem };
-    let bytes = std::fs::read(path).map_err(|e| fail(e.to_string()))?;
+    let bytes = wattwise_figure::budget::read_result(path).map_err(|e| fail(e.to_string()))?;
     let whole = bytes.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
     let mut lines = bytes[..whole].split(|b| *b == b'\n').filter(|l| !l.is_empty()).enumerate();
     let parse = |(n, line): (usize, &[u8])| {

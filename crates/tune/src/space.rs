@@ -239,7 +239,7 @@ fn inline(text: &str) -> Vec<Written> {
 /// The parts of a file.
 fn file(path: &Path) -> Result<Vec<Written>, SpaceError> {
     let fail = |problem: String| SpaceError::File { path: path.display().to_string(), problem };
-    let text = std::fs::read_to_string(path).map_err(|e| fail(e.to_string()))?;
+    let text = wattwise_figure::budget::read_text(path).map_err(|e| fail(e.to_string()))?;
     if text.trim().is_empty() {
         return Err(fail("is empty".into()));
     }

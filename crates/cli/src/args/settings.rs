@@ -161,7 +161,7 @@ impl ArmArgs<'_> {
     }
 
     fn file(&self, path: &str) -> Result<Wishes, Failure> {
-        let text = std::fs::read_to_string(path).map_err(|e| {
+        let text = wattwise_figure::budget::read_text(Path::new(path)).map_err(|e| {
             Failure::input(format!(
                 "{path}: {e}; expected a policy file or a profile: set = [\"governor=powersave\"]"
             ))

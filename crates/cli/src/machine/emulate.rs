@@ -53,7 +53,8 @@ fn machine(given: &str) -> Result<Emulator, Failure> {
         return Emulator::from_dir(path).map_err(|e| Failure::input(format!("{given}: {e}")));
     }
     if path.extension().is_some_and(|e| e == "toml") {
-        let text = std::fs::read_to_string(path).map_err(|e| Failure::input(format!("{given}: {e}")))?;
+        let text =
+            wattwise_figure::budget::read_text(path).map_err(|e| Failure::input(format!("{given}: {e}")))?;
         return wattwise_emulator::from_text(given, &text).map_err(Failure::input);
     }
     wattwise_emulator::named(given).map_err(Failure::input)

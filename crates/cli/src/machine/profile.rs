@@ -341,7 +341,7 @@ impl ProfileArgs {
 /// What a configuration holds now; nothing where there is none, or a device or pipe that is only written.
 fn present(path: &Path) -> std::io::Result<String> {
     match std::fs::metadata(path) {
-        Ok(meta) if meta.is_file() => std::fs::read_to_string(path),
+        Ok(meta) if meta.is_file() => wattwise_figure::budget::read_text(path),
         Ok(_) => Ok(String::new()),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(String::new()),
         Err(e) => Err(e),

@@ -64,7 +64,7 @@ pub(crate) fn kept(root: &dyn Root, seen: &SeenMachine) -> Result<KeptCalibratio
         let wrong = |e: &dyn std::fmt::Display| {
             Failure::input(format!("{}: {e}; calibrate again, or remove it", path.display()))
         };
-        let text = match std::fs::read_to_string(&path) {
+        let text = match wattwise_figure::budget::read_text(&path) {
             Ok(text) => text,
             Err(e) if e.kind() == ErrorKind::NotFound => continue,
             Err(e) if e.kind() == ErrorKind::PermissionDenied => {

@@ -58,8 +58,8 @@ impl ResultFile {
     /// Reads one, whatever it is.
     pub(crate) fn read(path: &Path) -> Result<ResultFile, String> {
         let at = path.display();
-        let bytes =
-            std::fs::read(path).map_err(|e| format!("{at}: {e}; expected a result file of wattwise"))?;
+        let bytes = wattwise_figure::budget::read_result(path)
+            .map_err(|e| format!("{at}: {e}; expected a result file of wattwise"))?;
         ResultFile::parse(&bytes).map_err(|why| format!("{at}: {why}"))
     }
 

@@ -183,8 +183,8 @@ impl AbRead {
 /// Reads a file.
 pub fn read(path: &Path) -> Result<AbRead, String> {
     let at = path.display();
-    let text =
-        std::fs::read(path).map_err(|e| format!("{at}: {e}; expected a file made by 'wattwise ab'"))?;
+    let text = wattwise_figure::budget::read_result(path)
+        .map_err(|e| format!("{at}: {e}; expected a file made by 'wattwise ab'"))?;
     parse(&text).map_err(|why| format!("{at}: {why}"))
 }
 

@@ -64,7 +64,7 @@ fn text(name: &str) -> Result<String, Failure> {
     match (builtin::text(name), file_of(name)?) {
         (Some(text), _) => Ok(text.to_owned()),
         (None, Some(text)) => Ok(text),
-        (None, None) => std::fs::read_to_string(name).map_err(Failure::input),
+        (None, None) => wattwise_figure::budget::read_text(std::path::Path::new(name)).map_err(Failure::input),
     }
 }
 
