@@ -3,6 +3,7 @@
 use crate::choice::{self, Choice};
 use crate::result::{AgainstReference, Answer, Interval, Nearly, PolicyResult, Responses as PolicyResponses};
 use crate::rule::Goal;
+use crate::say;
 use crate::ties::{NOTICEABLE, share};
 use crate::time::TimeKind;
 use wattwise_figure::signed;
@@ -60,7 +61,9 @@ pub(crate) fn answer(a: &Answered<'_>) -> Answer {
     };
     let nearly = nearly(a, chosen);
     Answer {
-        winner: standing.named.then(|| a.results[leader].policy.clone()),
+        // Nothing is the best of what was not judged.
+        winner: (standing.named && !a.results.iter().any(say::not_judged))
+            .then(|| a.results[leader].policy.clone()),
         recommended: a.results[chosen].policy.clone(),
         tried,
         against_reference: (chosen != a.choice.reference).then(|| against_reference(a, chosen)),
@@ -88,7 +91,10 @@ fn nearly(a: &Answered<'_>, chosen: usize) -> Vec<Nearly> {
     let own = median(chosen);
     let is_nearly = |p: &usize| {
         let r = &a.results[*p];
-        !r.admissible && r.within_share >= NEARLY && median(*p) < own * (1.0 - NOTICEABLE)
+        !r.admissible
+            && !say::not_judged(r)
+            && r.within_share >= NEARLY
+            && median(*p) < own * (1.0 - NOTICEABLE)
     };
     let mut found: Vec<usize> = (0..a.results.len()).filter(is_nearly).collect();
     found.sort_by(|&x, &y| median(x).total_cmp(&median(y)));
@@ -111,6 +117,9 @@ fn text(a: &Answered<'_>, chosen: usize, tied: &[String], nearly: &[Nearly]) -> 
     let best = a.tried.map_or_else(|| best.to_owned(), |n| format!("{best} of {n} tried"));
     let mut text = match (chosen == reference, a.results.len()) {
         (_, 1) => return format!("{} is the only policy: there is nothing to choose.", own.policy),
+        (true, _) if a.results.iter().any(say::not_judged) => {
+            format!("Keep {}, the reference: responses are judged with at least 16 replicas", own.policy)
+        }
         (true, _) if tied.is_empty() && nearly.is_empty() => {
             format!(
                 "{best}: keep {}, the reference. Every other policy needs more {} or is too slow",

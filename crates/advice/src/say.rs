@@ -54,6 +54,12 @@ pub fn energy_of(c: &Comparison) -> &'static str {
     }
 }
 
+/// Whether a policy is not recommended only since too few replicas were run to judge its responses: nothing shows it over the limit.
+pub fn not_judged(r: &PolicyResult) -> bool {
+    let unjudged = r.responses.as_ref().is_some_and(|own| !own.judged && !own.slower);
+    !r.admissible && unjudged && !r.missed_by_task.iter().any(|m| m.slower)
+}
+
 /// Over what the energy is.
 pub fn energy_over(c: &Comparison) -> String {
     let window = seconds(c.window_s);

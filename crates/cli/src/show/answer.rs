@@ -235,6 +235,9 @@ fn sure(c: &Comparison, kept: bool) -> String {
         parts.push(format!("better than the reference in {better:.0} of {n} replicas"));
     }
     parts.push(match (&a.tied[..], &a.winner, kept) {
+        ([], ..) if c.results.iter().any(say::not_judged) => {
+            "the others were not judged, which needs 16 replicas".to_owned()
+        }
         ([], Some(_), _) => "no other comes near".to_owned(),
         ([], None, true) => "no other surely needs less within the time limit".to_owned(),
         ([], None, _) => "whether it keeps the time limit in other variations is not sure".to_owned(),

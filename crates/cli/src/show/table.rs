@@ -126,7 +126,7 @@ const MOST: &str = "95 % within";
 pub(crate) fn mark(c: &Comparison, r: &PolicyResult) -> &'static str {
     match () {
         () if r.policy == c.answer.recommended => "*",
-        () if !r.admissible => "x",
+        () if !r.admissible && !say::not_judged(r) => "x",
         () if r.tied => "=",
         () => "",
     }
@@ -276,6 +276,7 @@ pub(crate) fn screen_cell(
 fn remark(c: &Comparison, r: &PolicyResult) -> String {
     match r.raced_out_after {
         _ if r.policy == c.reference => "reference".into(),
+        _ if say::not_judged(r) => NOT_JUDGED.into(),
         _ if !r.admissible && c.judged.kind == TimeKind::Response => String::new(),
         _ if !r.admissible => OVER.into(),
         Some(n) => format!("{n} {REPLICAS}"),
@@ -284,6 +285,7 @@ fn remark(c: &Comparison, r: &PolicyResult) -> String {
 }
 
 const OVER: &str = "over limit";
+const NOT_JUDGED: &str = "not judged";
 pub(crate) const REPLICAS: &str = "replicas";
 
 /// What the mark of a tie means.
@@ -299,7 +301,10 @@ pub(crate) fn legend(c: &Comparison, shown: &[&PolicyResult]) -> Vec<String> {
     if some(&|r| mark(c, r) == "=") {
         words.push(TIED.to_owned());
     }
-    if some(&|r| !r.admissible) {
+    if some(&say::not_judged) {
+        words.push(format!("{NOT_JUDGED}: its responses, in fewer than 16 replicas"));
+    }
+    if some(&|r| !r.admissible && !say::not_judged(r)) {
         let limit =
             c.max_slowdown.map_or_else(|| "any".into(), |limit| format!("{} %", trim(limit * 100.0, 1)));
         let than = match &c.standards[..] {

@@ -66,6 +66,7 @@ fn standing(c: &Comparison, group: GroupStanding, r: &PolicyResult) -> String {
         GroupStanding::Tied => "no clear difference",
         GroupStanding::Admissible => "within the limit",
         GroupStanding::Dropped => "dropped early",
+        GroupStanding::NotJudged => "not judged",
         GroupStanding::TooSlow if c.judged.kind == TimeKind::Deadlines => "misses more deadlines",
         GroupStanding::TooSlow => {
             let kinds = r.responses.as_ref().map_or(&[][..], |r| &r.kinds);

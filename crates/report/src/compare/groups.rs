@@ -17,6 +17,8 @@ pub(super) enum GroupStanding {
     Admissible,
     /// Left after too few replicas to judge its time, since it could not be the best.
     Dropped,
+    /// Its responses were run in too few replicas to be judged.
+    NotJudged,
     /// Not within it.
     TooSlow,
 }
@@ -24,6 +26,7 @@ pub(super) enum GroupStanding {
 impl GroupStanding {
     pub(super) fn of(c: &Comparison, r: &PolicyResult) -> GroupStanding {
         match () {
+            () if say::not_judged(r) => GroupStanding::NotJudged,
             () if !r.admissible => GroupStanding::TooSlow,
             () if r.policy == c.answer.recommended => GroupStanding::Recommended,
             () if r.tied => GroupStanding::Tied,
@@ -42,6 +45,7 @@ impl GroupStanding {
             }
             GroupStanding::Tied => "No clear difference".to_owned(),
             GroupStanding::Admissible => "The others within the limit".to_owned(),
+            GroupStanding::NotJudged => "Not judged: responses need at least 16 replicas".to_owned(),
             GroupStanding::Dropped => {
                 "Dropped early: cannot be the best; the time limit was not judged".to_owned()
             }
@@ -102,6 +106,7 @@ pub(super) fn groups(c: &Comparison) -> Vec<PolicyGroup<'_>> {
         GroupStanding::Tied,
         GroupStanding::Admissible,
         GroupStanding::Dropped,
+        GroupStanding::NotJudged,
         GroupStanding::TooSlow,
     ];
     all.into_iter().filter_map(group).collect()

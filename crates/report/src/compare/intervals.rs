@@ -55,7 +55,10 @@ pub(super) fn whiskers<'a>(c: &'a Comparison, groups: &[PolicyGroup<'a>]) -> Opt
     let row = |r: &&'a PolicyResult| whisker(c, r, &place, (low, high));
     let mut out: Vec<WhiskerGroup<'a>> = Vec::new();
     for group in groups {
-        let out_of_the_race = matches!(group.standing, GroupStanding::Dropped | GroupStanding::TooSlow);
+        let out_of_the_race = matches!(
+            group.standing,
+            GroupStanding::Dropped | GroupStanding::NotJudged | GroupStanding::TooSlow
+        );
         // What is out and has no share against the reference would be a line of nothing: the table has it.
         let drawn = |w: &Whisker<'_>| !out_of_the_race || w.dot.is_some() || w.beyond || w.before;
         let rows: Vec<Whisker<'a>> = group.policies.iter().map(row).filter(drawn).collect();

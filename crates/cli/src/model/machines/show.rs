@@ -64,7 +64,9 @@ fn text(name: &str) -> Result<String, Failure> {
     match (builtin::text(name), file_of(name)?) {
         (Some(text), _) => Ok(text.to_owned()),
         (None, Some(text)) => Ok(text),
-        (None, None) => wattwise_figure::budget::read_text(std::path::Path::new(name)).map_err(Failure::input),
+        (None, None) => {
+            wattwise_figure::budget::read_text(std::path::Path::new(name)).map_err(Failure::input)
+        }
     }
 }
 
