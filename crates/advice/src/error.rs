@@ -13,7 +13,7 @@ pub enum CompareError {
     #[error(transparent)]
     Idle(#[from] IdleError),
     /// The work does not end.
-    #[error("{policy}: {source} (--budget simulated=SECONDS,events=NUMBER)")]
+    #[error("{policy}: {source} (--budget simulated=172800,events=1e10)")]
     Run {
         /// The policy under which it did not.
         policy: String,

@@ -141,6 +141,11 @@ pub fn place(policy: &PolicySpec, setup: &mut Setup<'_, '_>) {
 
 /// Virtual time after which work counts as endless: two hundred times its span and two hours, or the budget.
 pub fn limit_ns(job: &ReplayJob<'_>, workload: &Workload) -> u64 {
-    let budget = job.budget.most(BudgetPart::Simulated).saturating_mul(1_000_000_000);
+    let ns = |budget: &Budget| budget.most(BudgetPart::Simulated).saturating_mul(1_000_000_000);
+    let budget = ns(&job.budget);
+    // Who asks for more than the usual has it, whatever the work's span.
+    if budget > ns(&Budget::default()) {
+        return budget;
+    }
     workload.span_ns.saturating_mul(200).saturating_add(7_200_000_000_000).min(budget)
 }

@@ -71,6 +71,9 @@ fn lift(
     left_out: Vec<bool>,
 ) -> Result<(Workload, Vec<bool>), TraceError> {
     let (read, comms, lifter) = read(input, || crate::lift::Lifter::new(options, left_out.clone()))?;
+    if let Some(over) = lifter.over() {
+        return Err(TraceError::OverBudget { name: input.name.clone(), over });
+    }
     if lifter.switches() == 0 {
         return Err(TraceError::NoSwitches { name: input.name.clone(), events: read.events });
     }

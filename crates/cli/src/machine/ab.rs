@@ -101,7 +101,7 @@ pub(crate) struct AbArgs {
     #[arg(long, value_name = "DURATION", default_value = "3s", value_parser = duration)]
     idle_floor: Duration,
     /// Start a run only within this many °C of the first one's temperature
-    #[arg(long, value_name = "CELSIUS", default_value_t = 2.0)]
+    #[arg(long, value_name = "CELSIUS", default_value = "2", value_parser = degrees)]
     temperature: f64,
     /// A pair is dropped when other programs use more than this of all CPUs
     #[arg(long, value_name = "SHARE", default_value = "10%", value_parser = share)]
@@ -263,6 +263,11 @@ pub(crate) fn pattern(given: &str) -> Result<Regex, Failure> {
             "--metric '{given}': {e}; expected a regular expression whose first group is the number"
         ))
     })
+}
+
+/// A difference of temperatures.
+fn degrees(text: &str) -> Result<f64, String> {
+    text.parse().ok().filter(|d| (0.0..=200.0).contains(d)).ok_or_else(|| "expected 0 to 200".to_owned())
 }
 
 impl AbArgs {

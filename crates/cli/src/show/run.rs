@@ -97,9 +97,17 @@ pub(crate) fn text(report: &RunResult) -> String {
     if let Some((start, end)) = o.celsius {
         line("temperature", format!("{start:.1} °C before, {end:.1} °C after"));
     }
-    line("peak memory", format!("{} KiB", m.peak_memory_kib));
+    // Linux counts in what the process had before it became the command: that is wattwise's own.
+    let at_most = if own_peak_kib().is_some_and(|own| m.peak_memory_kib <= own) { "at most " } else { "" };
+    line("peak memory", format!("{at_most}{} KiB", m.peak_memory_kib));
     for reason in &o.disturbed {
         line("disturbed", reason.clone());
     }
     out
+}
+/// The most memory that this process has had.
+fn own_peak_kib() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.split_whitespace().next()?.parse().ok()
 }

@@ -263,6 +263,11 @@ impl<'o> Lifter<'o> {
         self.switches
     }
 
+    /// What the recording has more of than the budget allows; nothing was read from there on.
+    pub(super) fn over(&self) -> Option<OverBudget> {
+        self.over
+    }
+
     fn cpu(&mut self, cpu: u16) -> &mut LiftedCpu {
         let i = usize::from(cpu);
         if self.cpus.len() <= i {
