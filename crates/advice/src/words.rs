@@ -82,6 +82,7 @@ fn limits(policy: &PolicySpec) -> Vec<String> {
 
 fn bound(bound: Bound) -> String {
     match bound {
+        Bound::Share(0) => "its lowest".into(),
         Bound::Share(thousandths) => format!("{} %", f64::from(thousandths) / 1e3),
         Bound::Khz(khz) => format!("{} MHz", f64::from(khz.0) / 1e3),
     }

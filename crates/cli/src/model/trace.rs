@@ -6,7 +6,7 @@ use crate::show::trace::Work;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use wattwise_figure::shell;
-use wattwise_model::workload::{Program, Workload};
+use wattwise_model::workload::{ClockOrigin, Program, Workload};
 use wattwise_replay::library;
 use wattwise_replay::library::Bundled;
 use wattwise_trace::{ImportOptions, Source, Summary, import as import_trace, summarise};
@@ -197,6 +197,8 @@ pub(crate) fn import(args: &ImportArgs) -> Outcome {
         print_json_as(IMPORT_SCHEMA, &i)?;
         return Ok(0);
     }
-    print(&format!("{}replay it: wattwise compare {}\n", i.text(), shell::file(&args.file)))?;
+    let unknown = workload.recorded.as_ref().is_some_and(|r| r.clock == ClockOrigin::Unknown);
+    let clock = if unknown { " --recorded-khz 2.6GHz   # at the clock that it had" } else { "" };
+    print(&format!("{}replay it: wattwise compare {}{clock}\n", i.text(), shell::file(&args.file)))?;
     Ok(0)
 }

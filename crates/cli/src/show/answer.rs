@@ -223,10 +223,13 @@ fn limit_words(c: &Comparison) -> String {
     c.max_slowdown.map_or_else(String::new, |limit| format!("{} % ", trim(limit * 100.0, 1)))
 }
 
+/// How sure an answer without replicas is.
+pub(crate) const ONE_RUN: &str = "one run of the nominal model: not known";
+
 /// How sure the two statements are: better than the reference, best of all.
 fn sure(c: &Comparison, kept: bool) -> String {
     if c.replicas == 0 {
-        return "one run of the nominal model: not known".into();
+        return ONE_RUN.into();
     }
     let (a, n) = (&c.answer, c.replicas);
     let mut parts = Vec::new();

@@ -1,6 +1,6 @@
 //! Several works as one day, for people.
 
-use crate::show::answer::{Item, applied, guesses, line_of, ratio_words};
+use crate::show::answer::{self, Item, applied, guesses, line_of, ratio_words};
 use crate::show::names::{clauses, fitted, name_cell, shortened};
 use crate::show::screen::{self, TextStyle, bold};
 use crate::show::table::{self, cell, drawn, ratio_text, wrapped};
@@ -149,7 +149,10 @@ fn answer(mix: &Mix, one: &Comparison) -> (String, Vec<Item>) {
     let mut sure = Vec::new();
     if let Some(against) = &a.against_reference {
         let n = one.replicas as f64;
-        sure.push(format!("better than the reference in {:.0} of {n} replicas", against.chance * n));
+        sure.push(match one.replicas {
+            0 => answer::ONE_RUN.to_owned(),
+            _ => format!("better than the reference in {:.0} of {n} replicas", against.chance * n),
+        });
     }
     let named: Vec<&str> = a.tied.iter().take(3).map(String::as_str).collect();
     if !named.is_empty() {

@@ -10,7 +10,7 @@ use super::pattern::PatternCursor;
 use super::{Op, Pattern, Program, Role, Step, Workload};
 
 /// Steps of all tasks whose work ends; more are a slip of the pen, or hostile.
-const MOST_STEPS: u64 = 50_000_000;
+const MOST_STEPS: u64 = 20_000_000;
 
 /// Generated tasks have too many steps before their end.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
