@@ -63,6 +63,12 @@ pub fn weighted(text: &str) -> Result<(&str, f64), String> {
         return Ok((text, 1.0));
     };
     let (name, weight) = (&text[..at], &text[at + 1..]);
+    let is_word = |work: &str| generate::find(work).is_none() && !work.contains(['.', '/']);
+    if let Some((work, key)) = name.split_once(':').filter(|(work, _)| is_word(work)) {
+        return Err(format!(
+            "{text}: {work} takes no parameters such as {key}; expected {work} alone, or a weight: {work}={weight}"
+        ));
+    }
     match weight.parse::<f64>() {
         Ok(w) if w > 0.0 && w <= MOST => Ok((name, w)),
         _ => Err(format!("{text}: expected a weight above 0 and at most {MOST} after '=', such as {name}=3")),
@@ -73,6 +79,14 @@ pub fn weighted(text: &str) -> Result<(&str, f64), String> {
 mod tests {
     use super::*;
     use crate::library;
+
+    #[test]
+    fn a_recording_has_no_parameters() {
+        let error = weighted("desktop:hz=3").unwrap_err();
+        assert!(error.starts_with("desktop:hz=3: desktop takes no parameters such as hz"), "{error}");
+        assert_eq!(weighted("periodic:hz=60=3"), Ok(("periodic:hz=60", 3.0)));
+        assert_eq!(weighted("./a:b.toml=2"), Ok(("./a:b.toml", 2.0)));
+    }
 
     #[test]
     fn named_mixes_are_of_what_is_bundled() {

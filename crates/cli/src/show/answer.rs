@@ -108,7 +108,7 @@ fn answer(c: &Comparison) -> (String, Vec<Item>) {
         return (a.text.clone(), Vec::new());
     }
     // What others may equal is not called the best.
-    let alone = a.tied.is_empty();
+    let alone = a.tied.is_empty() && !c.results.iter().any(say::not_judged);
     let of = a.tried.map_or_else(String::new, |n| format!(" of {n} tried"));
     let kept = a.recommended == c.reference;
     // What may as well cost more than the reference is not called the best.
