@@ -1,5 +1,6 @@
 //! Mixes of bundled recordings: a day of a laptop, a day of a server. A weight is a share of the hours.
 
+use crate::library;
 use wattwise_model::workload::generate;
 
 /// A named mix.
@@ -63,8 +64,9 @@ pub fn weighted(text: &str) -> Result<(&str, f64), String> {
         return Ok((text, 1.0));
     };
     let (name, weight) = (&text[..at], &text[at + 1..]);
-    let is_word = |work: &str| generate::find(work).is_none() && !work.contains(['.', '/']);
-    if let Some((work, key)) = name.split_once(':').filter(|(work, _)| is_word(work)) {
+    let takes_none =
+        |work: &str| generate::find(work).is_none() && library::workloads().iter().any(|b| b.name == work);
+    if let Some((work, key)) = name.split_once(':').filter(|(work, _)| takes_none(work)) {
         return Err(format!(
             "{text}: {work} takes no parameters such as {key}; expected {work} alone, or a weight: {work}={weight}"
         ));
@@ -78,7 +80,6 @@ pub fn weighted(text: &str) -> Result<(&str, f64), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::library;
 
     #[test]
     fn a_recording_has_no_parameters() {
