@@ -428,7 +428,7 @@ fn a_replay_over_its_budget_ends_in_a_line() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("long.toml");
     let work = "name = \"long\"\nsummary = \"too long\"\n\
-                [[task]]\nname = \"a\"\nrounds = 4294967295\nsteps = [{ run_us = 1000 }, { sleep_us = 1000 }]\n";
+                [[task]]\nname = \"a\"\nrounds = 9000000\nsteps = [{ run_us = 1000 }, { sleep_us = 1000 }]\n";
     std::fs::write(&file, work).unwrap();
     let file = file.to_str().unwrap();
     let common = ["compare", file, "-m", "i7-4510u", "-p", "powersave", "-p", "performance", "--budget"];
@@ -440,6 +440,9 @@ fn a_replay_over_its_budget_ends_in_a_line() {
     }
     let args: Vec<&str> = common.into_iter().chain(["years=1"]).collect();
     refused(&args, 2, &["expected NAME=NUMBER"]);
+    // So many steps are refused before anything runs.
+    std::fs::write(file, work.replace("9000000", "4294967295")).unwrap();
+    refused(&common[..common.len() - 1], 2, &["task 'a': more than 20000000 steps"]);
 }
 
 /// An hour of suspend within a recording: none of its joules is the policies', and it is said; charged if asked.

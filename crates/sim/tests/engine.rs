@@ -4,6 +4,7 @@
 mod common;
 
 use common::*;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use wattwise_model::machine::{CState, MachineModel, Memory, Overlap, PackageState, Thermal};
 use wattwise_model::workload::*;
@@ -13,7 +14,7 @@ use wattwise_policy::{
     Cadence, IdleChoice, IdleOutcome, IdlePolicy, IdleQuery, IdleState, Intent, Khz, MS, Observation,
     SampleScope, Settings, SpeedPolicy, speed,
 };
-use wattwise_sim::{IdleWork, Interrupt, Setup, Simulation, placement, platform};
+use wattwise_sim::{IdleWork, Interrupt, RunError, Setup, Simulation, placement, platform};
 
 const KHZ: [u32; 2] = [2_000_000, 1_000_000];
 
@@ -54,6 +55,34 @@ fn slowness_spreads_along_wake_edges() {
     // At half the speed the waker comes to its wake-up late, and the waiter starts late.
     let w = workload(tasks(), 0);
     assert_eq!(run(&m, &w, "powersave", "fixed:depth=0").elapsed_ns, 6000);
+}
+
+/// A task that wakes every 11 us: a stop ends it where it has no end, and lets a short run come to its end.
+#[test]
+fn a_stop_ends_a_long_run_and_no_short_one() {
+    let m = plain(1);
+    let wakes = |rounds| {
+        let steps = vec![Step::Sleep(Dist::Fixed(10_000)), Step::Run(Dist::Fixed(2000))];
+        let program = Program::Pattern(Pattern {
+            steps,
+            start: Dist::Fixed(0),
+            rounds,
+            until_ns: u64::MAX,
+            seed: 1,
+            reference_khz: KHZ[0],
+            memory_share: 0.0,
+        });
+        workload(vec![task("a", program)], 0)
+    };
+    let stop = AtomicBool::new(true);
+    let run = |w: &Workload| {
+        let make = idle_maker("fixed:depth=0");
+        let mut sim = Simulation::new(Setup::new(&m, w, speed_policy(&m, "performance"), &make));
+        sim.stop_by(&stop);
+        sim.run_to_completion(u64::MAX / 4).map(|o| o.elapsed_ns)
+    };
+    assert_eq!(run(&wakes(1000)), Ok(11_000_000));
+    assert_eq!(run(&wakes(u64::MAX)), Err(RunError::Stopped));
 }
 
 /// Goes no deeper than the first state, and writes down when, and how far the next timer was said to be.

@@ -78,10 +78,12 @@ pub struct Simulation<'a> {
     record: Record<'a>,
     /// Events handled at most.
     most_events: u64,
-    /// Ends the run when it is set; it is looked at every [`LOOK_EVENTS`] events.
+    /// Ends a run of more than [`SHORT_EVENTS`] events when it is set; it is looked at every [`LOOK_EVENTS`] events.
     stop: Option<&'a AtomicBool>,
 }
 
+/// A run of no more events is brought to its end: some seconds, after which there is something to show.
+const SHORT_EVENTS: u64 = 1 << 24;
 /// Events between two looks at what may stop a run: some 10 ms.
 const LOOK_EVENTS: u64 = 1 << 17;
 
@@ -210,13 +212,13 @@ impl<'a> Simulation<'a> {
         self.most_events = most;
     }
 
-    /// Ends, wherever it is, once this is set.
+    /// Ends, wherever it is, once this is set and the run is no short one.
     pub fn stop_by(&mut self, stop: &'a AtomicBool) {
         self.stop = Some(stop);
     }
 
     fn is_stopped(&self) -> bool {
-        self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
+        self.record.events >= SHORT_EVENTS && self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
     }
 
     /// Whether it got where it was to run to.
