@@ -57,7 +57,8 @@ pub fn energy_of(c: &Comparison) -> &'static str {
 /// Whether a policy is not recommended only since too few replicas were run to judge its responses: nothing shows it over the limit.
 pub fn not_judged(r: &PolicyResult) -> bool {
     let unjudged = r.responses.as_ref().is_some_and(|own| !own.judged && !own.slower);
-    !r.admissible && unjudged && !r.missed_by_task.iter().any(|m| m.slower)
+    // What a race dropped was found too slow by its own, looser rule.
+    !r.admissible && r.raced_out_after.is_none() && unjudged && !r.missed_by_task.iter().any(|m| m.slower)
 }
 
 /// Over what the energy is.
