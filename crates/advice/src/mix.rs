@@ -316,7 +316,8 @@ impl MixCost {
         Interval::of(self.ratios().into_iter())
     }
 
-    /// Its mean power, so that it can be held against that of the others: where it ran in other replicas than the reference's row, by its ratio.
+    /// Its mean power, comparable with that of all other rows: if it ran in other replicas than the reference's row, its ratio times
+    /// the mean power of that row.
     fn beside(&self, reference: &MixCost) -> Interval {
         let of = |watts: &[f64]| Interval::of(watts.iter().copied());
         match self.reference == reference.own {

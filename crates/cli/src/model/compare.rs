@@ -348,7 +348,7 @@ impl CompareArgs {
         options.done = &tell;
         let result = compare_mix(&works, &options, searched);
         progress.end();
-        let (all, mix) = result.map_err(failed)?;
+        let (all, mix) = result.map_err(|e| failed(e, stop))?;
         let mut done = Vec::new();
         for ((case, job), (mut comparison, details)) in cases.iter().zip(&jobs).zip(all) {
             comparison.inputs.own_machine = self.is_own(&case.machine);
@@ -435,11 +435,12 @@ pub(crate) fn conduct(
         How::Search => search_best(job, &options, 1),
     };
     progress.end();
-    result.map_err(failed)
+    result.map_err(|e| failed(e, stop))
 }
 
-fn failed(error: CompareError) -> Failure {
+fn failed(error: CompareError, stop: &Stop) -> Failure {
     match error {
+        CompareError::Stopped if stop.came() => Failure { code: stop.code(), message: error.to_string() },
         CompareError::NoForeground { .. } | CompareError::Work(_) => Failure::input(error),
         error => Failure::work(error),
     }
