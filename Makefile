@@ -29,6 +29,7 @@ clippy:
 	$(CARGO) clippy -p wattwise-locks --no-default-features --quiet -- -D warnings
 	$(CARGO) xtask arrows
 	$(CARGO) xtask writers
+	$(CARGO) xtask files --check
 	sh scripts/commit-hygiene.sh
 
 # The docs with the lints: a link that leads nowhere is an error.

@@ -1,7 +1,8 @@
 //! Why there is no comparison.
 
-use wattwise_model::workload::Workload;
+use wattwise_model::machine::MachineModel;
 use wattwise_model::workload::replica::TooManyRounds;
+use wattwise_model::workload::{Task, Workload};
 use wattwise_replay::job::IdleError;
 use wattwise_replay::spec::PolicySpec;
 use wattwise_sim::RunError;
@@ -47,6 +48,20 @@ pub enum CompareError {
         /// The workload.
         workload: String,
     },
+    /// A task is bound to CPUs that the machine does not have.
+    #[error(
+        "{workload}: task '{task}' is bound to CPUs that {machine} does not have; expected some of 0 to {last}"
+    )]
+    NoCpu {
+        /// The workload.
+        workload: String,
+        /// The task.
+        task: String,
+        /// The machine.
+        machine: String,
+        /// The machine's last CPU.
+        last: usize,
+    },
     /// It was stopped before there was anything to show.
     #[error("stopped")]
     Stopped,
@@ -65,6 +80,23 @@ pub enum CompareError {
 }
 
 impl CompareError {
+    /// Why this work cannot run on this machine, if it cannot.
+    pub(crate) fn of_work(workload: &Workload, machine: &MachineModel) -> Result<(), CompareError> {
+        if !workload.tasks.iter().any(|t| t.is_foreground()) {
+            return Err(CompareError::NoForeground { workload: workload.name.clone() });
+        }
+        let lost = |t: &&Task| t.affinity.as_ref().is_some_and(|a| !a.fits(machine));
+        match workload.tasks.iter().find(lost) {
+            None => Ok(()),
+            Some(task) => Err(CompareError::NoCpu {
+                workload: workload.name.clone(),
+                task: task.name.clone(),
+                machine: machine.name.clone(),
+                last: machine.cpus.len().saturating_sub(1),
+            }),
+        }
+    }
+
     /// Why a policy's run came to no end.
     pub(crate) fn of_run(policy: &PolicySpec, workload: &Workload, source: RunError) -> CompareError {
         let policy = policy.text.clone();
@@ -95,5 +127,28 @@ fn wait(tasks: &[String]) -> String {
         [one] => format!("the task {one} waits"),
         [head @ .., last] if tasks.len() <= NAMED => format!("the tasks {} and {last} wait", head.join(", ")),
         _ => format!("the tasks {} and {} more wait", tasks[..NAMED].join(", "), tasks.len() - NAMED),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wattwise_model::machine::{builtin, file};
+    use wattwise_model::workload::{Affinity, Program, ScriptBuilder};
+
+    #[test]
+    fn work_that_is_bound_to_cpus_that_are_not_there_is_refused() {
+        let machine = file::parse(builtin::text("i7-4510u").expect("bundled"), "i7-4510u").expect("sound");
+        let bound = |cpus: &[u16]| {
+            let task = Task {
+                affinity: Some(Affinity::Cpus(cpus.to_vec())),
+                ..Task::new("t", Program::Recorded(ScriptBuilder::new().finish()))
+            };
+            let refused = CompareError::of_work(&Workload::new("w", "made up", vec![task], 0), &machine);
+            refused.map_err(|e| e.to_string())
+        };
+        assert_eq!(bound(&[3, 9]), Ok(()));
+        let error = "w: task 't' is bound to CPUs that i7-4510u does not have; expected some of 0 to 3";
+        assert_eq!(bound(&[9]), Err(error.into()));
     }
 }

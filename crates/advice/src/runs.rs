@@ -130,9 +130,7 @@ impl<'a, 'j> Runs<'a, 'j> {
         (reference, rule): (&PolicySpec, Rule),
         tell: &'a (dyn Fn() + Sync),
     ) -> Result<Runs<'a, 'j>, CompareError> {
-        if !job.workload.tasks.iter().any(|t| t.is_foreground()) {
-            return Err(CompareError::NoForeground { workload: job.workload.name.clone() });
-        }
+        CompareError::of_work(job.workload, job.machine)?;
         let (policies, reference) = with_reference(job.policies, reference);
         let mut workload = job.workload.clone();
         workload.label_episodes();

@@ -468,6 +468,65 @@ fn masked_cpus_stay_idle() {
     assert_eq!((o.cpus[2].busy_ns, o.cpus[3].busy_ns), (0, 0));
 }
 
+/// By every placement but `fifo`, which has one queue for all CPUs, and `recorded`, which has nothing to go by.
+#[test]
+fn a_bound_task_uses_its_cpus_alone() {
+    let m = plain(4);
+    let steps = vec![Step::Run(Dist::Uniform(1000, 4_000_000)), Step::Sleep(Dist::Uniform(1, 2 * MS))];
+    let works = |i: u64| Program::Pattern(Pattern { rounds: 50, ..pattern(i + 1, steps.clone()) });
+    let bound =
+        |cpus: &[u16], i| Task { affinity: Some(Affinity::Cpus(cpus.to_vec())), ..task("t", works(i)) };
+    let make = idle_maker("fixed:depth=0");
+    let busy = |tasks: Vec<Task>, placement, idle_cpus: u64| {
+        let w = workload(tasks, 0);
+        let mut setup = Setup::new(&m, &w, speed_policy(&m, "performance"), &make);
+        (setup.placement, setup.idle_cpus) = (placement, vec![idle_cpus]);
+        let o = Simulation::new(setup).run_to_completion(u64::MAX / 4).unwrap();
+        o.cpus.iter().map(|c| c.busy_ns > 0).collect::<Vec<_>>()
+    };
+    for placement in placement::ALL.iter().filter(|p| !["fifo", "recorded"].contains(&p.name)) {
+        let on = |cpus: &[u16]| busy((0..6).map(|i| bound(cpus, i)).collect(), placement, 0);
+        assert_eq!(on(&[1, 2]), [false, true, true, false], "{}", placement.name);
+        assert_eq!(on(&[3]), [false, false, false, true], "{}", placement.name);
+        // CPUs that are to idle are used where a task has no others.
+        let both = busy(vec![bound(&[2, 3], 0), bound(&[3], 1)], placement, 0b1000);
+        assert_eq!(both, [false, false, true, true], "{}", placement.name);
+        // The others go where there is room.
+        let mixed = (0..6).map(|i| if i < 3 { bound(&[0], i) } else { task("t", works(i)) });
+        assert!(busy(mixed.collect(), placement, 0).iter().filter(|&&b| b).count() > 1, "{}", placement.name);
+    }
+}
+
+/// By hand: two tasks of 10 ms bound to one CPU take 20, each on its own CPU 10.
+#[test]
+fn the_balance_takes_a_bound_task_to_none_but_its_own_cpus() {
+    let m = plain(2);
+    let two = |cpus: [u32; 2]| {
+        let bound = |n| Task { affinity: Some(Affinity::Core(n)), ..task("t", script(&[run_ns(10 * MS)])) };
+        elapsed(&m, cpus.map(bound).to_vec())
+    };
+    assert_eq!(two([1, 1]), 20 * MS);
+    assert_eq!(two([0, 1]), 10 * MS);
+    // A machine with fewer cores is counted through again.
+    assert_eq!(two([0, 2]), 20 * MS);
+}
+
+/// By hand: 0.3 ms on each of two ways out of idle; none where the tick goes on.
+#[test]
+fn starting_a_stopped_tick_again_takes_time() {
+    let end = |tickless, restart_ns| {
+        let mut m = plain(1);
+        (m.tick.tickless, m.tick.restart_ns) = (tickless, restart_ns);
+        let steps = [Op::SleepUntil(9 * MS), run_ns(MS), Op::SleepUntil(13 * MS), run_ns(MS)];
+        let w = workload(vec![task("a", script(&steps))], 0);
+        let o = run(&m, &w, "performance", "fixed:depth=0");
+        (o.elapsed_ns, o.cpus[0].busy_ns)
+    };
+    let (ended, busy) = end(true, 0);
+    assert_eq!(end(true, 300_000), (ended + 300_000, busy + 600_000));
+    assert_eq!(end(false, 300_000), end(false, 0));
+}
+
 #[test]
 fn a_machine_that_cannot_stop_its_tick_wakes_for_it() {
     let mut m = plain(1);
@@ -523,10 +582,15 @@ fn tasks_that_share_a_core_part_when_another_idles() {
     m.cpus = vec![m.cpus[0], m.cpus[0], m.cpus[1], m.cpus[1]];
     m.migration_ns = 0;
     // The first and the last share a core; the other ends first, and within a balance period one moves.
-    let w = workload([100, 30, 100].map(|ms| task("t", script(&[run_ns(ms * MS)]))).into(), 0);
+    let works = |ms| task("t", script(&[run_ns(ms * MS)]));
+    let w = workload([100, 30, 100].map(works).into(), 0);
     let o = run(&m, &w, "performance", "fixed:depth=0");
     assert!(o.elapsed_ns < 120 * MS, "{}", o.elapsed_ns);
     assert!(o.migrations >= 1);
+    // Two that are bound to a core share it to the end, at 0.6 of its rate in all.
+    let bound = |ms| Task { affinity: Some(Affinity::Core(0)), ..works(ms) };
+    let o = run(&m, &workload(vec![bound(60), bound(60), works(30)], 0), "performance", "fixed:depth=0");
+    assert_eq!((o.elapsed_ns / 1000, o.migrations), (100_000, 0));
 }
 
 /// The CPU whose timer wakes a task elsewhere takes the interrupt, where those are modelled.

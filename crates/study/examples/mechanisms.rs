@@ -72,6 +72,7 @@ const MECHANISMS: &[Mechanism] = &[
             }
         }
     }),
+    ("starting a stopped tick again takes time", |m| m.tick.restart_ns = 0),
     ("wake-ups cost more from farther away", |m| {
         m.apart = Apart::FREE;
         m.migration_ns = 0;

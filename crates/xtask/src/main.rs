@@ -6,12 +6,14 @@ use std::process::ExitCode;
 
 mod arrows;
 mod charts;
+mod files;
 mod machines;
 mod writers;
 
 const USAGE: &str = "usage: cargo xtask CHORE
   arrows             no crate uses one that stands above it
   charts [--check]   bundle the reports' chart library from crates/xtask/charts/package-lock.json (needs npm)
+  files [--check]    docs/files.md, from the modules that read the files that people write
   machines [--check] the server estimator, the measured machines and the table of models, from machines/data
   writers            files are written by the crate 'output' alone";
 
@@ -22,6 +24,8 @@ fn main() -> ExitCode {
         ["arrows"] => arrows::run(),
         ["charts"] => charts::run(false),
         ["charts", "--check"] => charts::run(true),
+        ["files"] => files::run(false),
+        ["files", "--check"] => files::run(true),
         ["machines"] => machines::run(false),
         ["machines", "--check"] => machines::run(true),
         ["writers"] => writers::run(),

@@ -441,7 +441,9 @@ pub(crate) fn conduct(
 fn failed(error: CompareError, stop: &Stop) -> Failure {
     match error {
         CompareError::Stopped if stop.came() => Failure { code: stop.code(), message: error.to_string() },
-        CompareError::NoForeground { .. } | CompareError::Work(_) => Failure::input(error),
+        CompareError::NoForeground { .. } | CompareError::NoCpu { .. } | CompareError::Work(_) => {
+            Failure::input(error)
+        }
         error => Failure::work(error),
     }
 }

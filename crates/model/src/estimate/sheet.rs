@@ -14,6 +14,12 @@
 //! sleeps = true                    # false: a package never sleeps, by its firmware's limit or as another package is at work
 //! poll = true                      # before them a state POLL, as Linux has it on x86; without the key: unless idle is "arm"
 //! source = "Intel ARK"
+//! # packages = 1
+//! # step_mhz = 100                 # between two speeds
+//! # asked_mhz = [3200, 800]        # what the driver can ask for, fastest first, where that is not each speed
+//! # driver = "intel_pstate-hwp"
+//! # default_policy = "schedutil"
+//! # cpu_names = ["i7-8700"]        # parts of processors' names: recordings made on one are replayed on this machine
 //! ```
 //!
 //! The result is an ordinary machine file. What no sheet tells is drawn, and drawn together where it hangs together

@@ -128,7 +128,7 @@ impl MachineModel {
         machine.platform_w = bounds::watts("platform.watts", file.platform.watts)?;
         machine.migration_ns = cost("migration_us", file.platform.migration_us, machine.migration_ns)?;
         machine.interrupt_ns = cost("interrupt_us", file.platform.interrupt_us, machine.interrupt_ns)?;
-        machine.tick.cost_ns = tick.cost_ns;
+        machine.tick = Tick { period_ns: machine.tick.period_ns, tickless: machine.tick.tickless, ..tick };
         Ok(machine)
     }
 }

@@ -17,6 +17,10 @@
 //! [[kind]]                        # one table a kind of core
 //! name = "core"
 //! cores = 1                       # in each package
+//! # threads = 2                   # a core
+//! # smt_throughput = [1.0, 0.62]  # with 1, 2, ... threads busy: the rate of each, as a share of one that is alone, ...
+//! # smt_power = [1.0, 1.15]       # ... and the core's watts, likewise
+//! # ipc = 0.6                     # work a cycle, as a share of the strongest kind's
 //! source = "..."
 //! confidence = "datasheet"
 //!
@@ -29,16 +33,30 @@
 //! # turbo_volts = 0.08            # with volts: more at each speed above base_mhz
 //! # dynamic_power_coefficient = 310 # with volts: the device tree's, in uW/MHz/V^2; what energy-aware placement goes by
 //! # effective_min_mhz = 800       # slower speeds are taken and not honoured: the clock stays here
+//! # stall_share = 0.6             # of the busy power: what an awake core draws that executes nothing
 //! source = "..."
 //! confidence = "guess"
 //!
 //! [kind.transition]
-//! stall_us = 20                   # or a from-to matrix
+//! stall_us = 20                   # or a from-to matrix: nothing is executed for so long
+//! # delay_us = 10                 # from the request to the change
+//! # overlap = "defer"             # a request during a change waits for its end; "preempt": it takes its place
 //! source = "..."
 //! confidence = "measured"
 //!
-//! [kind.idle]                     # shallowest first
+//! # [kind.boost]
+//! # max_mhz = [4600, 4500, 4400]  # the highest speed with 1, 2, ... cores awake; the last holds for more
+//!
+//! # [kind.tstates]                # the clock skips cycles: FreeBSD's relative speeds, powerctl
+//! # step_percent = 12.5
+//! # loss_percent = 1.0            # work lost beside the share of the skipped cycles
+//! # in_speed_table = true         # whether speed policies see them
+//! # delay_us = 0
+//!
+//! [kind.idle]                     # shallowest first; the latency and the residency that pays are the kernel's table
 //! states = [{ name = "C1", latency_us = 2, target_us = 4, watts = 0.8 }]
+//! # more of a state: entry_us; exit_us, what leaving really takes, and lowest_exit_us, at the lowest speed; lowest_watts, at the lowest
+//! # speed where the state keeps the core's voltage
 //! source = "..."
 //! confidence = "kernel-table"
 //!
@@ -56,6 +74,10 @@
 //! governors = ["schedutil"]       # ... the governors that its kernel has, where somebody has looked ...
 //! default_policy = "hwp:epp=102"  # ... and what it does unless told otherwise, as --policy takes it
 //! replaced_policies = ["performance"]   # optional: what wattwise has put that in the place of, the newest first
+//! # idle_policy = "menu"
+//! # battery_wh = 50
+//! # migration_us = 5              # CPU time that a task loses which moves to another core's caches
+//! # interrupt_us = 2              # CPU time of a timer's interrupt that wakes a task elsewhere
 //! source = "..."
 //! confidence = "guess"
 //! ```
@@ -64,11 +86,25 @@
 //! the C-state `needs` or deeper; with `every_package = true` when each core of the whole machine is. A kind's first C-state may be called
 //! `POLL`: the kernel's loop that looks for work, as Linux has it on x86 (`latency_us = 0`, `target_us = 0`).
 //!
-//! Optional: `[wakeup]` (what it costs that a waker and whom it wakes are apart), `[thermal]` (with `leakage_per_c`, the share by
-//! which cores' watts, given for 50 degrees Celsius, grow with a degree), `[memory]` (`watts` of each package's memory at rest,
-//! `busy_w` more for each core at work; without it the memory is of the platform), `[uncore]`, `[power_limit]`, `[autonomous]`, `[tick]`.
+//! All other tables are optional:
 //!
 //! ```toml
+//! [wakeup]                        # what it costs that a waker and whom it wakes are apart
+//! ipi_us = 0.55                   # an interrupt to another CPU
+//! lines = 32                      # cache lines that the woken task reads of what its waker wrote
+//! line_ns = [5, 40, 85, 134]      # ... each between threads of a core, cores of a last-level cache, caches of a package, packages
+//! source = "..."
+//! confidence = "guess"
+//!
+//! [thermal]                       # of each package
+//! ambient_c = 25
+//! c_per_w = 0.8                   # degrees above that a watt, in the long run
+//! tau_s = 8                       # in which 63 % of a change are there
+//! critical_c = 95                 # at which the lowest speed is forced
+//! leakage_per_c = 0.004           # share by which cores' watts, given for 50 degrees Celsius, grow with a degree
+//! source = "..."
+//! confidence = "guess"
+//!
 //! [uncore]                        # what of a package follows the clock of its fastest core, beside package.uncore_w
 //! follow_w = 2.0                  # with that core at its highest speed; in proportion to its clock below
 //! step_w = 5.8                    # more while a core runs at step_mhz or faster, ...
@@ -80,12 +116,21 @@
 //! confidence = "fitted"
 //!
 //! [memory]
-//! modules = 6                     # a package; then the figures are one module's
-//! watts = 0.16
+//! # modules = 6                   # a package; then the figures are one module's
+//! watts = 0.16                    # at rest; without the table the memory is of the platform
+//! busy_w = 0.2                    # more for each core at work
 //! high_w = 0.36                   # more while the uncore's step is in force
 //! self_refresh_w = 0.05           # in the place of watts while the package is in an idle state
 //! source = "..."
 //! confidence = "fitted"
+//!
+//! [tick]                          # of the scheduler; without the table 250 Hz, stopped while idle
+//! hz = 1000
+//! tickless = true
+//! cost_us = 1                     # CPU time of each, at the highest speed
+//! restart_us = 0.4                # CPU time on the way out of idle where it was stopped: the clock device is programmed again
+//! source = "..."
+//! confidence = "guess"
 //!
 //! [autonomous]                    # how hardware that chooses its own speed does so (policies hwp, amd-pstate-epp)
 //! period = 1.0                    # of its loop, of the one that is published by EPP
@@ -528,7 +573,7 @@ pub(super) fn tick(file: &File, from: &mut Vec<Figure>) -> Result<Tick, String> 
         None => {
             let linux = "a current Linux distribution: 250 Hz, stopped while idle, 1 us of work";
             note_default(from, "tick".into(), linux);
-            Tick { period_ns: 4_000_000, tickless: true, cost_ns: 1_000 }
+            Tick { period_ns: 4_000_000, tickless: true, cost_ns: 1_000, restart_ns: 0 }
         }
         Some(t) => {
             t.note("tick", &[], from)?;
@@ -536,6 +581,7 @@ pub(super) fn tick(file: &File, from: &mut Vec<Figure>) -> Result<Tick, String> 
                 period_ns: (1e9 / within("tick.hz", t.hz, 1.0, 10_000.0, "Hz")?).round() as u64,
                 tickless: t.tickless,
                 cost_ns: us("tick.cost_us", t.cost_us)?,
+                restart_ns: us("tick.restart_us", t.restart_us.unwrap_or(0.0))?,
             }
         }
     })

@@ -491,4 +491,8 @@ pub struct Tick {
     pub tickless: bool,
     /// CPU time of one tick at the highest speed, in ns.
     pub cost_ns: u64,
+    /// CPU time that a CPU spends on its way out of idle where its tick was stopped, at the highest speed, in ns: the clock device
+    /// is programmed again (Linux: `tick_nohz_restart_sched_tick()`; T. Gleixner, "Prevent pointless NOHZ transitions in
+    /// default_idle_call()", 2026).
+    pub restart_ns: u64,
 }

@@ -544,5 +544,6 @@ table! {
         hz: f64,
         tickless: bool,
         cost_us: f64,
+        restart_us: Option<f64>,
     }
 }

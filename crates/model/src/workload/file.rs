@@ -16,22 +16,49 @@
 //! steps = [{ block = true }, { run_us = 10 }, { wake = "client" }]
 //! ```
 //!
-//! A length is a number, `[least, greatest]` (even), or `{ log = [least, greatest] }` (even in the
-//! logarithm). `count` makes copies of a task; a copy wakes the copy of the same number, and `wake_all` wakes every copy.
+//! **Steps** are taken in order, once a round:
 //!
-//! `forked = true`: it is not there before its first wake-up, which starts it as a shell starts a program; its first step is `block`.
+//! | step | what the task does |
+//! |---|---|
+//! | `run_us = LENGTH` | computes, for so long at `reference_khz` |
+//! | `sleep_us = LENGTH` | sleeps on a timer |
+//! | `period_us = 10000` | sleeps until the next multiple of this since its start; if that has passed, it goes on at once |
+//! | `io_us = LENGTH` | waits for a device |
+//! | `block = true` | waits until another task wakes it; a wake-up that came before is not lost |
+//! | `wake = "NAME"` | wakes a task: of several copies the one of its own number |
+//! | `wake_all = "NAME"` | wakes every copy |
+//! | `lock = 0`, `unlock = 0` | takes a lock, gives it back |
+//! | `take = "JOB"` | takes one of `[jobs] JOB = 1000`, and ends when there is none left |
 //!
-//! A task is `role = "foreground"` (the default: its completion is the work) or `"background"`, which goes on for
-//! as long as anybody looks. It ends after `rounds`, when a job counter is empty, or by `rounds_within_s`: it has as many rounds
-//! as it would begin before that time with a CPU of `reference_khz` to itself. So the work is the same under every policy, and
-//! takes longer where CPUs are slower or shared; `compare` warns of that. `deadline_us` is the longest response time that it tolerates.
+//! A `LENGTH` is a number, `[least, greatest]` (even), or `{ log = [least, greatest] }` (even in the logarithm).
+//!
+//! **A task** has a `name` and `steps`, and as it needs them:
+//!
+//! | key | default | meaning |
+//! |---|---|---|
+//! | `count` | 1 | copies of it |
+//! | `rounds` | no end | it ends after so many rounds |
+//! | `rounds_within_s` | | it has as many rounds as it would begin before that time with a CPU of `reference_khz` to itself. So the work is the same under every policy, and takes longer where CPUs are slower or shared; `compare` warns of that |
+//! | `role` | `"foreground"` | its completion is the work; `"background"`: it goes on for as long as anybody looks |
+//! | `deadline_us` | | the longest response time that it tolerates |
+//! | `start_us` | 0 | a `LENGTH` before its first round |
+//! | `forked` | false | it is not there before its first wake-up, which starts it as a shell starts a program; its first step is `block` |
+//! | `nice`, `realtime` | 0, false | its priority |
+//! | `cpus` | any | the CPUs that it may use, as by `taskset`: `cpus = [0, 2]` |
+//! | `core` | any | it may use the CPUs of this core alone, and each further copy those of the next |
+//! | `package` | any | it may use the CPUs of this package alone |
+//! | `seed` | by its place | of the lengths that it draws |
+//!
+//! Cores and packages are counted from 0, and on a machine with fewer again from the first.
+//!
+//! **The file** has a `name`, a `summary` and one or more `[[task]]`. `span_s` is how long it is at least followed where tasks never end.
 //!
 //! `memory_share` is the share of run time at the reference clock that waits for memory, which no clock shortens: a number is a
 //! guess, `[least, greatest]` an interval, and without it the share is drawn as that of a recording without counters.
 //! `ipc_factor = [least, greatest]` says by what the machine's instructions per cycle may differ from those that the run times
 //! are for; without it that is a guess, too. What is not certain is drawn anew in each replica of a comparison.
 
-use super::{Dist, Known, Pattern, Program, Role, Scripted, Step, Task, TaskId, Workload};
+use super::{Affinity, Dist, Known, Pattern, Program, Role, Scripted, Step, Task, TaskId, Workload};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -108,6 +135,9 @@ struct TaskTable {
     nice: i8,
     #[serde(default)]
     realtime: bool,
+    cpus: Option<Vec<u16>>,
+    core: Option<u32>,
+    package: Option<u32>,
     /// Not there before its first wake-up.
     #[serde(default)]
     forked: bool,
@@ -146,6 +176,18 @@ impl TaskTable {
     /// Whether somebody may let it go on.
     fn waits(&self) -> bool {
         self.steps.iter().any(|s| matches!(s, StepTable::Block(_)))
+    }
+
+    /// The CPUs that a copy may use.
+    fn affinity(&self, copy: u64) -> Result<Option<Affinity>, String> {
+        Ok(match (&self.cpus, self.core, self.package) {
+            (None, None, None) => None,
+            (Some(cpus), None, None) if cpus.is_empty() => return Err("cpus: expected at least one".into()),
+            (Some(cpus), None, None) => Some(Affinity::Cpus(cpus.clone())),
+            (None, Some(first), None) => Some(Affinity::Core(first.wrapping_add(copy as u32))),
+            (None, None, Some(package)) => Some(Affinity::Package(package)),
+            _ => return Err("expected one of cpus, core and package".into()),
+        })
     }
 
     fn role(&self) -> Role {
@@ -323,6 +365,7 @@ pub fn parse(text: &str, origin: &str) -> Result<Workload, WorkloadError> {
             tasks.push(Task {
                 nice: table.nice,
                 realtime: table.realtime,
+                affinity: table.affinity(copy).map_err(&here)?,
                 forked: table.forked,
                 role: table.role(),
                 ends: table.ends(),
@@ -400,6 +443,23 @@ mod tests {
             .collect();
         assert_eq!(wakes, [Step::Wake(TaskId(2)), Step::Wake(TaskId(3))]);
         assert_eq!(w.tasks[1].name, "a/1");
+    }
+
+    #[test]
+    fn a_task_is_bound_to_cpus_and_copies_to_cores() {
+        let task = |keys: &str| {
+            let body = format!("{HEAD}[[task]]\nname='a'\ncount=2\nrounds=1\n{keys}\nsteps=[{{run_us=1}}]");
+            let tasks = parse(&body, "f.toml").map_err(|e| e.to_string())?.tasks;
+            Ok::<_, String>(tasks.into_iter().map(|t| t.affinity).collect::<Vec<_>>())
+        };
+        let both = |affinity: Affinity| Ok(vec![Some(affinity.clone()), Some(affinity)]);
+        assert_eq!(task(""), Ok(vec![None, None]));
+        assert_eq!(task("cpus=[0, 2]"), both(Affinity::Cpus(vec![0, 2])));
+        assert_eq!(task("core=1"), Ok(vec![Some(Affinity::Core(1)), Some(Affinity::Core(2))]));
+        assert_eq!(task("package=1"), both(Affinity::Package(1)));
+        assert_eq!(task("cpus=[]"), Err("f.toml: task 'a': cpus: expected at least one".into()));
+        let two = "f.toml: task 'a': expected one of cpus, core and package";
+        assert_eq!(task("core=1\npackage=0"), Err(two.into()));
     }
 
     #[test]

@@ -81,6 +81,11 @@ const fn count(name: &'static str, default: &'static str, help: &'static str) ->
     Parameter { range: [1.0, 1e9], whole: true, ..parameter(name, "", default, help) }
 }
 
+/// 0 or 1.
+const fn switch(name: &'static str, help: &'static str) -> Parameter {
+    Parameter { range: [0.0, 1.0], whole: true, ..parameter(name, "", "0", help) }
+}
+
 const fn share(name: &'static str, default: &'static str, help: &'static str) -> Parameter {
     Parameter { range: [0.0, 1.0], ..parameter(name, "", default, help) }
 }
@@ -167,6 +172,7 @@ pub static ALL: &[Generator] = &[
             share("after", "0.4", AFTER),
             count("rounds", "20000", "times round"),
             count("rings", "1", "rings side by side"),
+            switch("bound", "1: each task is bound to a core of its own"),
         ],
         tasks: ring,
     },
@@ -400,7 +406,9 @@ fn ring(v: &Values) -> String {
     for i in 0..n {
         let mut steps = turn(v, "us", &format!("hop{}", (i + 1) % n));
         steps.insert(if i == 0 { steps.len() } else { 0 }, block());
-        text += &task(&format!("hop{i}"), v.count("rings"), &format!("rounds = {rounds}"), &steps);
+        let rings = v.count("rings");
+        let bound = if v.number("bound") >= 1.0 { format!("\ncore = {}", i * rings) } else { String::new() };
+        text += &task(&format!("hop{i}"), rings, &format!("rounds = {rounds}{bound}"), &steps);
     }
     text
 }

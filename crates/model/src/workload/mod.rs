@@ -5,6 +5,7 @@
 //! the replayed waiter cannot go on before the replayed waker has come as far as it had in life,
 //! so slowness spreads from task to task as it would.
 
+pub mod affinity;
 pub mod episodes;
 pub mod file;
 pub mod generate;
@@ -13,6 +14,7 @@ pub mod replica;
 pub mod script;
 pub mod scripted;
 
+pub use affinity::Affinity;
 pub use episodes::{EpisodeLabels, EpisodeName};
 pub use pattern::{Dist, Pattern, Step};
 pub use script::{Script, ScriptBuilder, ScriptPosition, ScriptReader};
@@ -222,6 +224,8 @@ pub struct Task {
     pub nice: i8,
     /// Runs before every other task.
     pub realtime: bool,
+    /// The CPUs that it may use; any where nothing says. The placement `fifo`, one queue for all CPUs, does not heed it.
+    pub affinity: Option<Affinity>,
     /// Started within the run: the scheduler credits it with a new task's load. Otherwise it is older and
     /// has slept.
     pub born: bool,
@@ -252,6 +256,7 @@ impl Task {
             name: one_line(&name.into()),
             nice: 0,
             realtime: false,
+            affinity: None,
             born: true,
             forked: false,
             role: Role::Foreground,

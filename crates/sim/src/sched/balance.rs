@@ -288,7 +288,9 @@ impl Scheduler<'_> {
 
     /// Of the tasks that wait for a CPU and may be stolen the one that has waited longest, and its place in the queue.
     fn longest_waiting(&self, from: usize, thief: &Thief) -> Option<(usize, u32)> {
-        let may = |&(_, &t): &(usize, &u32)| self.placement.steal.may_go(self, t, from, thief);
+        let may = |&(_, &t): &(usize, &u32)| {
+            self.placement.steal.may_go(self, t, from, thief) && self.may_use(t, thief.cpu)
+        };
         let queue = self.queues[from].fair.iter().enumerate().filter(may);
         queue.min_by_key(|&(i, &t)| (self.waits_since(t), i)).map(|(i, &t)| (i, t))
     }

@@ -18,8 +18,10 @@
 //! | `cpuset.rs` | sets of CPUs |
 //! | `placement/` | where a waking task goes, one file each |
 //! | `order.rs` | in which order waiting tasks go |
+//! | `affinity.rs` | tasks that may use some CPUs alone |
 //! | `balance.rs` | who is stolen from whom |
 
+mod affinity;
 mod balance;
 pub(crate) mod cpuset;
 pub(crate) mod load;
@@ -32,6 +34,7 @@ pub(crate) use order::Contest;
 
 use crate::NONE;
 use crate::calendar::NEVER;
+use affinity::BoundTasks;
 use balance::IdleStay;
 use cpuset::CpuSet;
 use load::TaskLoad;
@@ -77,6 +80,7 @@ pub(crate) struct Scheduler<'a> {
     /// CPUs on which some task waits behind another.
     crowded: CpuSet,
     allowed: CpuSet,
+    bound: BoundTasks,
     /// Each package's CPUs.
     packages: Vec<CpuSet>,
     /// For each package the sets to search for an idle CPU, best first.
@@ -167,6 +171,7 @@ impl<'a> Scheduler<'a> {
                 .map(|p| CpuSet::of(cpus, |c| usize::from(machine.cpus[c].package) == p))
                 .collect(),
             allowed: CpuSet::without(cpus, idle_cpus),
+            bound: BoundTasks::default(),
             search: cpuset::search_order(machine),
             // Packages have memory of their own wherever there are several.
             chooser: Chooser::new(SchedTopology::new(&machine.cpus, true)),
@@ -365,6 +370,9 @@ impl<'a> Scheduler<'a> {
             fresh,
             now,
         };
+        if self.bound.is_bound(t) {
+            return self.choose_bound(&waking, cores);
+        }
         (self.placement.choose)(self, &waking, cores)
     }
 

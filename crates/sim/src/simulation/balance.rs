@@ -106,7 +106,8 @@ impl Simulation<'_> {
     /// That a stronger core pulls from a weaker one is Linux's `asym_packing` (ITMT), which asks for a whole idle core too. Where
     /// cores have no ranks, or tasks are placed by energy, it pulls only tasks that do not fit there (`misfit`).
     fn worse_placed(&self, target: usize, apart: bool) -> Option<usize> {
-        let runs = |c: &usize| self.cpus[*c].runner().is_some_and(|t| !self.sched.is_realtime(t));
+        let moves = |t: u32| !self.sched.is_realtime(t) && self.sched.may_use(t, target);
+        let runs = |c: &usize| self.cpus[*c].runner().is_some_and(moves);
         if apart && self.hardware.shared_cores() > 0 {
             let shared = self.hardware.shared_core()?;
             return self.hardware.threads_of(shared).rev().find(runs);

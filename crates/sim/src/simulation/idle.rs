@@ -78,8 +78,11 @@ impl Simulation<'_> {
         s.enters_by_work = self.idle_work.enter_ns > 0;
         s.tick_at = next_tick;
         let tick_was_stopped = self.idlers.leave(c, s.kind, now, ready, cause);
-        if tick_was_stopped && self.governor.ticks() {
-            self.report_missed_ticks(c);
+        if tick_was_stopped {
+            self.cpus[c].kernel_ns += self.hardware.machine().tick.restart_ns;
+            if self.governor.ticks() {
+                self.report_missed_ticks(c);
+            }
         }
         if ready == now {
             self.idlers.end_stay(c, now);

@@ -55,6 +55,7 @@ use crate::outcome::{Outcome, Timeline};
 use crate::platform::{core_powers, idle_tables};
 use crate::record::{Record, Waker};
 use crate::sched::Scheduler;
+use crate::sched::cpuset::CpuSet;
 use crate::setup::{IdleWork, Setup};
 use crate::tasks::Tasks;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -175,6 +176,11 @@ impl<'a> Simulation<'a> {
         let cpus = self.cpus.len() as u32;
         for (t, task) in workload.tasks.iter().enumerate() {
             self.sched.add(t as u32 % cpus, task.nice, task.realtime);
+            if let Some(affinity) = &task.affinity {
+                let machine = self.hardware.machine();
+                let allows = |c: usize| affinity.allows(machine, c);
+                self.sched.bind(t as u32, CpuSet::of(self.cpus.len(), allows));
+            }
         }
         if let Some(first) = daemon_first {
             self.sched.add(0, 0, false);

@@ -79,7 +79,7 @@ pub fn machine(cores: usize, khz: &[u32]) -> MachineModel {
         memory: Memory::default(),
         platform_w: 6.0,
         battery_wh: None,
-        tick: Tick { period_ns: 4_000_000, tickless: true, cost_ns: 1_000 },
+        tick: Tick { period_ns: 4_000_000, tickless: true, cost_ns: 1_000, restart_ns: 0 },
         migration_ns: 5_000,
         apart: Apart::FREE,
         interrupt_ns: 2_000,

@@ -16,6 +16,8 @@ const CORE_EXIT: f64 = 0.6;
 const MEMORY_STEP: f64 = 1.6;
 /// Draws in the file: enough for tails of 5 %, few enough for a short file.
 const DRAWS: u64 = 96;
+/// CPU time of starting a stopped tick again, in us.
+const TICK_RESTART_US: f64 = 0.4;
 
 impl Sheet {
     pub(super) fn head(&self) -> String {
@@ -168,7 +170,10 @@ impl Sheet {
         _ = write!(
             text,
             "\n[memory]\nwatts = {rest}\nbusy_w = {busy}\n{high}source = \"a usual set of modules of the class\"\nconfidence = \"guess\"\nrange = \"+-50%\"\n{spreads}\n\
-             [platform]\nwatts = {}\nsystem = \"linux\"\ndriver = {}\ndefault_policy = {}\nsource = \"a usual board of the class\"\nconfidence = \"guess\"\n",
+             [platform]\nwatts = {}\nsystem = \"linux\"\ndriver = {}\ndefault_policy = {}\nsource = \"a usual board of the class\"\nconfidence = \"guess\"\n\n\
+             [tick]\nhz = 250\ntickless = true\ncost_us = 1\nrestart_us = {TICK_RESTART_US}\n\
+             source = \"a current Linux distribution\"\nconfidence = \"guess\"\n\
+             sources.restart_us = {{ source = \"a look at the timers and a write to the clock device\", confidence = \"guess\", range = \"+-60%\" }}\n",
             self.class().platform,
             quoted(&self.driver),
             quoted(&self.default_policy)

@@ -265,6 +265,9 @@ pub(super) static ROWS: &[FigureRow] = &[
     row!(Platform, "migration_us", "us", Other, |f, _| some(&mut f.platform.migration_us)),
     row!(Platform, "interrupt_us", "us", Other, |f, _| some(&mut f.platform.interrupt_us)),
     row!(Tick, "cost_us", "us", Other, |f, _| some(f.tick.as_mut().map(|t| &mut t.cost_us))),
+    row!(Tick, "restart_us", "us", Other, |f, _| {
+        some(f.tick.as_mut().and_then(|t| t.restart_us.as_mut()))
+    }),
 ];
 
 /// Writes down what a file leaves to its defaults, so that it can be scaled.
