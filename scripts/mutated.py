@@ -10,6 +10,7 @@ import bz2
 import collections
 import gzip
 import io
+import json
 import lzma
 import multiprocessing
 import os
@@ -159,10 +160,11 @@ def kinds(wattwise, folder):
         captures.append(unpacked(file))
     result = [["report", "FILE"], ["report", "FILE", "--report", "out.html"]]
     log = folder / "tuned.jsonl"
-    subprocess.run(
-        [wattwise, "tune", "burst", "periodic", "-m", "thinkpad-r51", "--space", "burst", "--budget", f"trials=6,{BUDGET}", "--replicas", "40", "-o", folder / "tuned.toml", "--log", log],
-        check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    tuned = subprocess.run(
+        [wattwise, "tune", "burst", "periodic", "-m", "thinkpad-r51", "--space", "burst", "--budget", f"trials=6,{BUDGET}", "--replicas", "40", "-o", folder / "tuned.toml", "--log", log, "--json"],
+        check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
     )
+    policy = json.loads(tuned.stdout)["winner"]["file"].encode()
     searched = log.read_bytes().splitlines(keepends=True)
     # Whole, and as it was left by an end on the way: after a line, and within one.
     searches = [b"".join(searched[:lines]) for lines in (len(searched), len(searched) - 1, len(searched) // 2, 4)]
@@ -180,7 +182,7 @@ def kinds(wattwise, folder):
         Kind("capture", captures, ".wattwise", seen, pack=True),
         Kind("machine", read("machines/*.toml"), ".toml", machine, text=True),
         Kind("workload", read("workloads/*.toml"), ".toml", [["compare", "FILE", *model], ["compare", "FILE", "--replicas", "8", *model[:2], *budget]], text=True),
-        Kind("policy", [(folder / "tuned.toml").read_bytes()], ".toml", [["compare", "burst", "-p", "FILE", "-m", "thinkpad-r51", "--exact", *budget]], text=True),
+        Kind("policy", [policy], ".toml", [["compare", "burst", "-p", "FILE", "-m", "thinkpad-r51", "--exact", *budget]], text=True),
         Kind("journal", read("crates/control/tests/journal/*.jsonl"), ".jsonl", [["restore", "--root", "TREE", "--journal", "JOURNAL"], ["restore", "--dry-run", "--root", "TREE", "--journal", "JOURNAL"]], text=True),
         Kind("result", read("crates/cli/tests/results/*.json"), ".json", result, text=True),
         Kind("ab", read("crates/live/tests/ab/*.jsonl"), ".jsonl", result, text=True),

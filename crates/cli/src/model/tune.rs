@@ -85,7 +85,7 @@ pub(crate) struct TuneArgs {
     /// Of the search, the split and the draws: the same seed and number of trials give the same result
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// The policy file; with --resume that of the plan, unless another is named
+    /// The policy file, written unless what was found is not worth it; with --resume that of the plan, unless another is named
     #[arg(long, short, value_name = "FILE", default_value = USUAL_OUTPUT)]
     output: OutputPath,
     /// Every trial, as JSON lines [default: tune-TIME-PID.jsonl in wattwise's state folder, $XDG_STATE_HOME/wattwise or
@@ -188,12 +188,14 @@ pub(crate) fn run(args: &TuneArgs) -> Outcome {
         say!("{}", stopped(&result, log_path.as_ref()));
         return Ok(stop.code());
     }
-    let is_asked = target.path() != Path::new(USUAL_OUTPUT);
-    if result.verdict.worth_it == Some(false) && !is_asked {
-        // What is not worth it is no policy to find in the folder later.
+    if result.verdict.worth_it == Some(false) {
+        // A policy file is there to be put in force, whatever a comment in it says.
         drop(output);
         show(args, &result)?;
-        note!("no policy file was written, since nothing is to be changed; -o FILE writes it all the same");
+        let path = target.display();
+        note!(
+            "{path}: no policy file was written, since nothing is to be changed (winner.file of --json has what was tried)"
+        );
         return Ok(0);
     }
     write_policy(output, &result.winner.file)?;
