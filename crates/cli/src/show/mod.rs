@@ -1,6 +1,7 @@
 //! What several commands print.
 
 pub(crate) mod answer;
+pub(crate) mod believable;
 pub(crate) mod benches;
 pub(crate) mod csv;
 pub(crate) mod markdown;

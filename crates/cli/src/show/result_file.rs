@@ -3,6 +3,7 @@
 use crate::machine::{calibrate, record};
 use crate::model::trace;
 use crate::show::answer::{self, ShownParts};
+use crate::show::believable::{believable, believable_lines};
 use crate::show::benches::{throughput_verdict, transition_verdict, wake_verdict};
 use crate::show::screen::TextStyle;
 use crate::show::table::PolicyOrder;
@@ -72,14 +73,16 @@ impl ResultFile {
             // Read as it is first, for errors that name the line.
             serde_json::from_slice::<T>(bytes).map_err(|e| e.to_string())?;
             let mut value = serde_json::from_slice(bytes).map_err(|e| e.to_string())?;
-            one_line_each(&mut value);
+            believable(&mut value)?;
             serde_json::from_value(value).map(Box::new).map_err(|e| e.to_string())
         }
         let first = bytes.split(|b| *b == b'\n').next().unwrap_or_default();
         if first.starts_with(b"{\"header\"") {
+            believable_lines(bytes)?;
             return ab_file::parse(bytes).map(|r| ResultFile::Ab(Box::new(in_lines(r))));
         }
         if first.starts_with(b"{\"proof\"") {
+            believable_lines(bytes)?;
             return prove_log::parse(bytes).map(|r| ResultFile::Proof(Box::new(proof_in_lines(r))));
         }
         let Schema { schema } = serde_json::from_slice(bytes)
@@ -209,18 +212,7 @@ impl ResultFile {
     }
 }
 
-/// Every text as one line of which a terminal shows each character: the file may be a stranger's.
-fn one_line_each(value: &mut serde_json::Value) {
-    use serde_json::Value;
-    match value {
-        Value::String(text) => *text = one_line(text),
-        Value::Array(items) => items.iter_mut().for_each(one_line_each),
-        Value::Object(fields) => fields.values_mut().for_each(one_line_each),
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
-    }
-}
-
-/// The same for what of an experiment is used as well as shown; all else is in lines as it is read.
+/// Texts in lines also for what of an experiment is used as well as shown; all else is in lines as it is read.
 fn in_lines(mut read: AbRead) -> AbRead {
     let header = &mut read.header;
     for arm in &mut header.arms {
@@ -301,7 +293,9 @@ fn run_verdict(r: &run::RunResult) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::show::strangers::ours_left_out;
     use serde_json::{Value, json};
+    use std::collections::BTreeMap;
     use wattwise_figure::Random;
 
     /// How often each file is damaged.
@@ -346,13 +340,17 @@ mod tests {
         }
     }
 
-    fn show(result: &ResultFile) {
-        result.text(TextStyle::PLAIN, ShownParts::WHOLE);
-        result.verdict();
-        wattwise_page::page("test", "test", &result.sections());
-        if let ResultFile::Compare(c) = result {
-            wattwise_report::compare_html(c, &[], "test");
-        }
+    fn show(result: &ResultFile) -> [String; 4] {
+        let page = match result {
+            ResultFile::Compare(c) => wattwise_report::compare_html(c, &[], "test"),
+            _ => String::new(),
+        };
+        [
+            result.text(TextStyle::PLAIN, ShownParts::WHOLE),
+            result.verdict(),
+            wattwise_page::page("test", "test", &result.sections()),
+            page,
+        ]
     }
 
     /// What does not fit into 80 columns is shown where there is room, and nothing is cut.
@@ -389,6 +387,66 @@ mod tests {
                 .text(TextStyle::PLAIN, ShownParts::WHOLE);
             let long: Vec<&str> = text.lines().filter(|l| l.chars().count() > 80).collect();
             assert!(long.iter().all(|l| l.contains(": sudo wattwise set ")), "{long:?}");
+        }
+    }
+
+    /// What is no figure to a reader: a number that overflowed, or a nothing with a sign.
+    fn no_figure(text: &str) -> Option<&str> {
+        let words = text.split(|c: char| c.is_whitespace() || "<>(),;\"=".contains(c));
+        let is_nothing = |word: &str| {
+            let digits = word.strip_prefix('-').map(|digits| digits.trim_end_matches('%'));
+            digits.is_some_and(|d| d.starts_with('0') && d.chars().all(|c| matches!(c, '0' | '.')))
+        };
+        words.into_iter().find(|word| is_nothing(word) || ["inf", "-inf", "+inf", "NaN"].contains(word))
+    }
+
+    /// Where a value's numbers are, as JSON pointers, one of each name.
+    fn figures(value: &Value, at: &str, name: &str, into: &mut BTreeMap<String, String>) {
+        match value {
+            Value::Number(_) => _ = into.insert(name.to_owned(), at.to_owned()),
+            Value::Array(items) => {
+                for (i, item) in items.iter().enumerate() {
+                    figures(item, &format!("{at}/{i}"), name, into);
+                }
+            }
+            Value::Object(fields) => {
+                for (field, value) in fields {
+                    figures(value, &format!("{at}/{field}"), &format!("{name}.{field}"), into);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn every_figure_is_shown_as_one_or_refused_by_its_name() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/results");
+        for file in std::fs::read_dir(folder).expect(folder).flatten() {
+            let file_name = file.file_name().to_string_lossy().into_owned();
+            let whole: Value =
+                serde_json::from_slice(&std::fs::read(file.path()).expect(&file_name)).expect(&file_name);
+            let mut places = BTreeMap::new();
+            figures(&whole, "", "", &mut places);
+            for (name, place) in places {
+                let parsed = |figure: f64| {
+                    let mut value = whole.clone();
+                    *value.pointer_mut(&place).expect("a place") = json!(figure);
+                    ResultFile::parse(value.to_string().as_bytes())
+                };
+                for large in [1e308, -1e308] {
+                    let why = parsed(large).err().unwrap_or_default();
+                    // Where it has to be a whole number the reader of the format says so.
+                    let field = name.rsplit('.').next().unwrap_or_default();
+                    let is_named = why.contains(field) && why.contains("expected a figure below 1e20");
+                    assert!(is_named || why.contains("invalid type"), "{file_name}: {name}: {why:?}");
+                }
+                for odd in [-0.0, -1e-9, 0.0, 1e-320, 1e19, -1e19] {
+                    for text in parsed(odd).iter().flat_map(show) {
+                        let text = ours_left_out(&text);
+                        assert_eq!(no_figure(&text), None, "{file_name}: {name} is {odd:e}");
+                    }
+                }
+            }
         }
     }
 

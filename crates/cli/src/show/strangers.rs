@@ -160,7 +160,7 @@ impl TokenSink for PageShape {
 }
 
 /// Our own script and style are the same in every page, and long; where a line may break hangs on the name's own characters.
-fn ours_left_out(html: &str) -> String {
+pub(super) fn ours_left_out(html: &str) -> String {
     use wattwise_page::{REPORT_CSS, REPORT_JS, UPLOT_CSS, UPLOT_JS};
     let own = [REPORT_CSS, REPORT_JS, UPLOT_CSS, UPLOT_JS, "<wbr>"];
     own.iter().fold(html.to_owned(), |html, asset| html.replace(asset, ""))

@@ -42,7 +42,7 @@ impl Measured {
 
     /// Mean power of the machine over its window, W.
     pub fn mean_w(&self) -> Option<f64> {
-        self.machine.joules.map(|j| j / self.machine.window_s)
+        self.machine.joules.filter(|_| self.machine.window_s > 0.0).map(|j| j / self.machine.window_s)
     }
 
     pub(crate) fn of(ended: &EndedCommand, machine: Observed) -> Measured {
