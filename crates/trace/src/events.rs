@@ -290,6 +290,8 @@ pub struct TraceRead {
     pub cpu_name: Option<String>,
     /// What wattwise's own recorder noted.
     pub notes: Notes,
+    /// From the first event to the last, in ns, without what is taken out of the times.
+    pub span_ns: u64,
     /// Time that the machine was suspended, in ns: it is taken out of the events' times.
     pub suspended_ns: u64,
     /// What the format cannot tell.

@@ -74,9 +74,7 @@ fn lift(
     if let Some(over) = lifter.over() {
         return Err(TraceError::OverBudget { name: input.name.clone(), over });
     }
-    if lifter.switches() == 0 {
-        return Err(TraceError::NoSwitches { name: input.name.clone(), events: read.events });
-    }
+    has_work(input, &read, lifter.switches())?;
     let name = options.name.as_deref().unwrap_or(&input.name);
     lifter.finish(&comms, read, name)
 }
@@ -88,10 +86,22 @@ fn lift(
 pub fn summarise(source: Source, options: &ImportOptions) -> Result<Summary, TraceError> {
     let input = TraceInput::open(&source, &options.budget, crate::read::is_known)?;
     let (read, comms, counter) = read(&input, crate::summary::SummaryCounter::default)?;
-    if counter.switches() == 0 {
-        return Err(TraceError::NoSwitches { name: input.name, events: read.events });
-    }
+    has_work(&input, &read, counter.switches())?;
     Ok(counter.finish(&comms, read, &input.name))
+}
+
+/// Refuses a recording without switches, or one that takes no time.
+fn has_work(input: &TraceInput, read: &TraceRead, switches: u64) -> Result<(), TraceError> {
+    let name = || input.name.clone();
+    match (switches, read.span_ns) {
+        (0, _) => Err(TraceError::NoSwitches { name: name(), events: read.events }),
+        (_, 0) => Err(TraceError::Unusable {
+            name: name(),
+            what: "expected a recording of more than an instant; all its events are of one moment".into(),
+            remedy: "record for longer: `wattwise record -o FILE --duration 10s`".into(),
+        }),
+        _ => Ok(()),
+    }
 }
 
 /// Streams a recording's events, for uses of one's own.
@@ -145,6 +155,7 @@ fn planned<S: Sink>(
         let said = input.warnings.iter().cloned().chain(plan.warnings(span));
         read.warnings.splice(0..0, said.collect::<Vec<_>>());
         read.suspended_ns = plan.away(Away::Suspended).0;
+        read.span_ns = plan.time(span.1).saturating_sub(plan.time(span.0));
         if !plan.cpus.is_empty() {
             read.cpus = None;
         }

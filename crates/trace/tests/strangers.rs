@@ -650,6 +650,22 @@ fn counts_of_a_clock_are_no_seconds() {
 }
 
 #[test]
+fn a_recording_of_a_moment_is_refused() {
+    let mut lines = rounds(1);
+    lines.truncate(2);
+    assert!(lift(text(&lines, |l| l.tracefs("d.%2.")).as_bytes()).is_ok());
+    for moment in [&lines[1..], &[lines[1].clone(), lines[1].clone()]] {
+        let moment = text(moment, |l| l.tracefs("d.%2."));
+        let line = refused(moment.as_bytes());
+        assert!(line.contains("expected a recording of more than an instant"), "{line}");
+        assert_eq!(
+            summarise(source(moment.as_bytes()), &ImportOptions::default()).unwrap_err().to_string(),
+            line
+        );
+    }
+}
+
+#[test]
 fn files_of_other_kinds_are_named_with_their_remedy() {
     let perfetto = [b"\x0a\x54\x50\x03\x42\x0eftrace\x01\x02".to_vec(), (1..=90).collect()].concat();
     for (data, words) in [
