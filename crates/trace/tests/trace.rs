@@ -546,6 +546,24 @@ fn piped(records: &[(u32, u16, &[u64])]) -> Vec<u8> {
     data
 }
 
+/// Of two files that were joined the first is read, and the other is not left out in silence.
+#[test]
+fn a_recording_behind_another_is_told() {
+    for name in ["sched.perf", "pipemode.perf", "mix.perf", "tc6.dat", "tc7-none.dat", "tc7-zstd.dat"] {
+        let one = bytes(name);
+        let told = |data: &[u8]| {
+            let w = import(source(name, data), &ImportOptions::default()).unwrap();
+            let other =
+                format!("Another recording follows in the file and is left out ({} bytes)", one.len());
+            let warnings = w.recorded.as_ref().unwrap().warnings.clone();
+            (w.span_ns, warnings.iter().any(|w| w.contains(&other)))
+        };
+        let span = told(&one).0;
+        assert_eq!(told(&one), (span, false), "{name}");
+        assert_eq!(told(&[&one[..], &one[..]].concat()), (span, true), "{name}");
+    }
+}
+
 /// The kernel tells of what it lost in LOST, and perf 6.1 reads the same numbers once more into LOST_SAMPLES.
 #[test]
 fn what_was_lost_is_counted_once() {

@@ -254,6 +254,11 @@ impl Window<'_> {
         self
     }
 
+    /// Where in the input the next byte is.
+    pub(crate) fn at(&self) -> u64 {
+        self.at - (self.have - self.start) as u64
+    }
+
     /// Bytes not yet taken.
     pub(crate) fn left(&self) -> u64 {
         (self.have - self.start) as u64 + self.end.saturating_sub(self.at)

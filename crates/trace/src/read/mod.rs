@@ -19,6 +19,17 @@ use crate::events::{Comms, Sink, TraceRead};
 use crate::plan::ReadPlan;
 use input::{START, TraceInput};
 
+/// What is to be said where a recording has been read up to here and another follows: two files were joined.
+pub(crate) fn joined(input: &TraceInput, end: u64, is: fn(&[u8]) -> bool) -> Option<String> {
+    let left = input.len().saturating_sub(end);
+    let next = input.section(end, left.min(START as u64))?;
+    is(&next).then(|| {
+        format!(
+            "Another recording follows in the file and is left out ({left} bytes); expected one in a file."
+        )
+    })
+}
+
 /// A line a format: the file that says how a recording of it starts (`is`), and reads one (`read`). The first that fits counts.
 macro_rules! formats {
     ($($format:ident,)*) => {

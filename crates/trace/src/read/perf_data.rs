@@ -57,6 +57,7 @@ use crate::notes::Notes;
 use crate::plan::{ReadPlan, kernels};
 use crate::read::decode::{DecodedRecord, Decoder, TracingData};
 use crate::read::input::{TraceInput, Window};
+use crate::read::joined;
 use crate::take::{ByteOrder, Take};
 use std::collections::{BTreeMap, HashMap};
 use wattwise_packed::Pieces;
@@ -337,6 +338,8 @@ struct Pump {
     unread_blocks: u64,
     /// The end is not in the file.
     cut_short: bool,
+    /// Where in the file nothing more of the recording comes; nowhere, if that is not known.
+    end: u64,
 }
 
 /// Puts events in order, for the sink.
@@ -406,7 +409,8 @@ pub(crate) fn read<S: Sink>(
         sorter.sink.header(&pump.read);
         place
     };
-    let pump = sorter.take_all(pump, input.window(from, to));
+    let mut pump = sorter.take_all(pump, input.window(from, to));
+    pump.read.warnings.extend(joined(input, pump.end, is));
     if pump.unread_blocks > 0 {
         return Err(unusable(
             input,
@@ -480,6 +484,7 @@ impl Pump {
             numbers,
             unread_blocks: 0,
             cut_short: false,
+            end: u64::MAX,
         }
     }
 
@@ -496,7 +501,7 @@ impl Pump {
         let end = header.data.0.saturating_add(header.data.1);
         let whole = header.data.1 > 0 && end <= input.len();
         if whole {
-            self.features(input, end, header.features);
+            self.end = self.features(input, end, header.features);
         }
         // A recorder that was killed, or a copy that was cut short: there is no table behind the data.
         let data = match whole && self.decoder.is_some() {
@@ -579,15 +584,16 @@ impl Pump {
         Some(())
     }
 
-    /// The table of features after the data; where the last of their contents ends.
+    /// The table of features after the data; where it and the last of their contents end.
     fn features(&mut self, input: &TraceInput, table: u64, bitmap: &[u64]) -> u64 {
-        let (mut at, mut last) = (table, 0);
+        let (mut at, mut last) = (table, table);
         for bit in 0..bitmap.len() * 64 {
             if bitmap[bit / 64] >> (bit % 64) & 1 == 0 {
                 continue;
             }
             let Some(entry) = input.section(at, 16) else { return last };
             at += 16;
+            last = last.max(at);
             let mut entry = Take { rest: &entry, order: self.order };
             let (Some(at), Some(len)) = (entry.u64(), entry.u64()) else { return last };
             last = last.max(at.saturating_add(len));
@@ -693,6 +699,11 @@ impl Pump {
                 self.cut(window.left());
                 break;
             };
+            if is(head) {
+                // In pipe mode only this tells where one ends.
+                self.end = window.at();
+                break;
+            }
             let size = usize::from(size);
             if size < 8 {
                 // Without sizes there is no way to find the next record.

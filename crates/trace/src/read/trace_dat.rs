@@ -40,6 +40,7 @@ use crate::plan::ReadPlan;
 use crate::read::decode::{DecodedRecord, Decoder, Format, MAGIC, TracingData, header_info};
 use crate::read::ftrace_text;
 use crate::read::input::{TraceInput, Window};
+use crate::read::joined;
 use crate::take::{ByteOrder, Take};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -135,6 +136,13 @@ struct CpuData {
     size: u64,
 }
 
+impl CpuData {
+    /// Where in the file it ends. trace-cmd (3.1.6) does not count the word with the number of chunks.
+    fn end(&self, packed: bool) -> u64 {
+        self.at.saturating_add(self.size).saturating_add(if packed { 4 } else { 0 })
+    }
+}
+
 /// A ring buffer of the recording machine.
 #[derive(Debug, Default)]
 struct Buffer {
@@ -161,6 +169,8 @@ struct DatHead {
     tsc: Option<Tsc>,
     /// Where ftrace text begins instead of CPU data.
     text: Option<u64>,
+    /// Where in the file the last of what it tells of ends.
+    end: u64,
     read: TraceRead,
 }
 
@@ -191,6 +201,7 @@ pub(crate) fn read<S: Sink>(
         clock: String::new(),
         tsc: None,
         text: None,
+        end: 0,
         read: TraceRead { format: "trace.dat version 6", ..TraceRead::default() },
     };
     let rest = Take { rest: &prefix[taken..], order: head.decoder.order };
@@ -212,6 +223,15 @@ pub(crate) fn read<S: Sink>(
         let text = ftrace_text::read_from(input, at, plan, comms, sink)?;
         return Ok(TraceRead { format: "trace.dat version 6 (text)", ..text });
     }
+    for buffer in &head.buffers {
+        let ends = buffer.cpus.iter().map(|cpu| cpu.end(buffer.packed));
+        head.end = ends.fold(head.end, u64::max);
+    }
+    // The names of version 7's sections are behind all of them.
+    if let Some((_, size)) = head.section_head(input, head.end, 15) {
+        head.end = head.end.saturating_add(16).saturating_add(size);
+    }
+    head.read.warnings.extend(joined(input, head.end, is));
     head.buffers.retain(|buffer| !buffer.cpus.is_empty());
     head.read.found.buffers = head.buffers.len();
     if plan.buffer >= head.buffers.len() {
@@ -352,6 +372,9 @@ impl DatHead {
         for _ in 0..MOST_LISTS {
             if list == 0 {
                 break;
+            }
+            if let Some((_, size)) = self.section_head(input, list, 0) {
+                self.end = self.end.max(list.saturating_add(16).saturating_add(size));
             }
             let Some(content) = self.section(input, list, 0) else {
                 self.read.warnings.push("An options section cannot be read and is left out.".into());
@@ -683,8 +706,7 @@ fn streams<'i>(head: &DatHead, buffer: &Buffer, input: &'i TraceInput) -> (Vec<S
         let mut missing = len.saturating_sub(left);
         let len = len.min(left);
         left -= len;
-        // trace-cmd (3.1.6) does not count the word with the number of chunks.
-        let end = at.saturating_add(len).saturating_add(if buffer.packed { 4 } else { 0 });
+        let end = CpuData { cpu, at, size: len }.end(buffer.packed);
         missing = missing.saturating_add(end.saturating_sub(input.len().max(at)));
         beyond = beyond.saturating_add(missing);
         // A window a CPU: small ones, there may be hundreds.
