@@ -77,7 +77,7 @@ mod with_c {
 #[cfg(not(feature = "zstd"))]
 mod in_rust {
     use super::*;
-    use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
+    use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder, StreamingDecoder};
     use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 
     /// What a stream of frames holds.
@@ -85,14 +85,20 @@ mod in_rust {
     /// # Errors
     /// When its first frame has no valid head; later damage is told by reading.
     pub fn unpack<'r>(from: impl Read + 'r) -> io::Result<impl Read + 'r> {
-        let frame = StreamingDecoder::new(Ahead { from, byte: None }).map_err(io::Error::other)?;
-        Ok(Frames { frame: Some(frame) })
+        let from = Ahead { from, byte: None, ended: false };
+        let frame = StreamingDecoder::new(from).map_err(io::Error::other)?;
+        Ok(Frames { frame: Some(frame), cut: None })
     }
+
+    /// A frame's last block, without content, and a checksum (RFC 8878, 3.1.1.2).
+    const LAST_BLOCK: &[u8] = &[1, 0, 0, 0, 0, 0, 0];
 
     /// A stream of which one byte may have been read ahead, to see whether there is more.
     struct Ahead<R> {
         from: R,
         byte: Option<u8>,
+        /// Its end was met.
+        ended: bool,
     }
 
     impl<R: Read> Read for Ahead<R> {
@@ -104,7 +110,9 @@ mod in_rust {
                 }
                 (byte, _) => {
                     self.byte = byte;
-                    self.from.read(into)
+                    let n = self.from.read(into)?;
+                    self.ended |= n == 0 && !into.is_empty();
+                    Ok(n)
                 }
             }
         }
@@ -113,16 +121,29 @@ mod in_rust {
     /// One frame after the other.
     struct Frames<R: Read> {
         frame: Option<StreamingDecoder<Ahead<R>, FrameDecoder>>,
+        /// The stream ends within the frame, which is told once all that it holds has been read.
+        cut: Option<io::Error>,
     }
 
     impl<R: Read> Read for Frames<R> {
         fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
             loop {
                 let Some(mut frame) = self.frame.take() else { return Ok(0) };
-                let n = frame.read(into)?;
+                let n = match frame.read(into) {
+                    // The decoder keeps a window of what it has, up to the last block: of a frame that is cut short, this one.
+                    Err(cut) if frame.get_ref().ended && self.cut.is_none() => {
+                        self.cut = Some(cut);
+                        _ = frame.decoder.decode_blocks(LAST_BLOCK, BlockDecodingStrategy::UptoBlocks(1));
+                        frame.read(into)?
+                    }
+                    read => read?,
+                };
                 if n > 0 || into.is_empty() {
                     self.frame = Some(frame);
                     return Ok(n);
+                }
+                if let Some(cut) = self.cut.take() {
+                    return Err(io::Error::new(io::ErrorKind::UnexpectedEof, cut));
                 }
                 let (told, found) =
                     (frame.decoder.get_checksum_from_data(), frame.decoder.get_calculated_checksum());
@@ -205,6 +226,27 @@ mod tests {
         let mut back = String::new();
         unpack(packed.as_slice()).expect("a frame").read_to_string(&mut back).expect("unpacks");
         assert_eq!(back, "one, two");
+    }
+
+    /// Blocks have 128 KiB at most (RFC 8878, 3.1.1.2.4): no more than one is missing.
+    #[test]
+    fn what_a_cut_stream_holds_comes_out_before_the_error() {
+        let mut bits = 1_u64;
+        // Packs to a half, everywhere alike.
+        let mut letter = || {
+            bits = bits.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (bits >> 60) as u8
+        };
+        let whole: Vec<u8> = (0..1 << 20).map(|_| letter()).collect();
+        let mut packed = Vec::new();
+        pack(whole.as_slice(), &mut packed, 3).expect("packs");
+        for eighths in 1..8 {
+            let mut back = Vec::new();
+            let mut stream = unpack(&packed[..packed.len() * eighths / 8]).expect("a frame");
+            assert!(stream.read_to_end(&mut back).is_err() && whole.starts_with(&back), "{eighths}");
+            let least = (whole.len() * eighths / 8).saturating_sub(130 << 10);
+            assert!(back.len() >= least, "{eighths}: {} of {least}", back.len());
+        }
     }
 
     #[test]

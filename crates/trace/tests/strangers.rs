@@ -694,12 +694,42 @@ fn a_bomb_meets_the_budget_however_it_is_packed() {
     let tight = ImportOptions { budget: "disk=1e6".parse().unwrap(), ..Default::default() };
     let error = import(source(&bomb), &tight).unwrap_err();
     assert!(matches!(error, TraceError::OverBudget { .. }), "{error}");
-    // A stream that is cut: what came out is used, and that is said.
+}
+
+/// What came out of it is used, and that it was cut is said, however it is packed.
+#[test]
+fn a_packed_stream_that_is_cut_is_used_so_far() {
+    let plain = standard(&rounds(2000));
+    let whole = lift(plain.as_bytes()).unwrap().span_ns;
     let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
-    gz.write_all(standard(&rounds(2000)).as_bytes()).unwrap();
-    let whole = gz.finish().unwrap();
-    let w = lift(&whole[..whole.len() / 2]).unwrap();
-    assert!(warned(&w, "packed stream is damaged"), "{:?}", recorded(&w).warnings);
+    gz.write_all(plain.as_bytes()).unwrap();
+    let mut zst = Vec::new();
+    wattwise_packed::pack(plain.as_bytes(), &mut zst, 3).unwrap();
+    for (name, packed) in [("gz", gz.finish().unwrap()), ("zst", zst), ("xz", xz(plain.as_bytes()))] {
+        let w = lift(&packed[..packed.len() / 2]).unwrap_or_else(|e| panic!("{name}: {e}"));
+        assert!(warned(&w, "packed stream is damaged or cut short"), "{name}: {:?}", recorded(&w).warnings);
+        let share = w.span_ns as f64 / whole as f64;
+        assert!((0.3..0.7).contains(&share), "{name}: {share}");
+    }
+}
+
+/// An xz stream of blocks that are not packed (the .xz file format 1.2.0, 2 and 3; chunks as LZMA2 has them), without its index.
+fn xz(plain: &[u8]) -> Vec<u8> {
+    let summed = |bytes: &[u8]| {
+        let mut sum = flate2::Crc::new();
+        sum.update(bytes);
+        [bytes, &sum.sum().to_le_bytes()].concat()
+    };
+    // No check; a block's head of twelve bytes: one filter, LZMA2, with a dictionary of 1 MiB.
+    let mut out = b"\xfd7zXZ\0".to_vec();
+    out.extend(summed(&[0, 0]));
+    out.extend(summed(&[2, 0, 0x21, 1, 16, 0, 0, 0]));
+    for (i, part) in plain.chunks(40_000).enumerate() {
+        out.push(if i == 0 { 1 } else { 2 });
+        out.extend((part.len() as u16 - 1).to_be_bytes());
+        out.extend(part);
+    }
+    out
 }
 
 /// `standard(&rounds(60))` by `xz -9`.

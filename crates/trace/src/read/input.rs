@@ -125,7 +125,7 @@ impl TraceInput {
                 Err(error) if self.len == 0 => return Err(io(error)),
                 Err(error) => {
                     self.warnings.push(format!(
-                        "The packed stream is damaged after {} unpacked bytes ({error}); the rest is left out.",
+                        "The packed stream is damaged or cut short after {} unpacked bytes ({error}); the rest is left out.",
                         self.len
                     ));
                     break;

@@ -83,7 +83,7 @@ impl Packed {
             PackingKind::Gzip => Box::new(flate2::read::MultiGzDecoder::new(from)),
             PackingKind::Xz => {
                 let from = io::BufReader::with_capacity(64 << 10, from);
-                Box::new(lzma_rust2::XzReader::new_mem_limit(from, true, MOST_XZ_KIB))
+                Box::new(InPieces(lzma_rust2::XzReader::new_mem_limit(from, true, MOST_XZ_KIB)))
             }
             PackingKind::Bzip2 => Box::new(bzip2::read::MultiBzDecoder::new(from)),
             PackingKind::Zlib => Box::new(flate2::read::ZlibDecoder::new(from)),
@@ -91,6 +91,16 @@ impl Packed {
                 Box::new(Utf8 { from, big, rest: Vec::new(), out: Vec::new(), given: 0 })
             }
         })
+    }
+}
+
+/// A stream read a little at a time, for a decoder that at a stream's end gives an error in the place of what it has.
+struct InPieces<R>(R);
+
+impl<R: Read> Read for InPieces<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let n = into.len().min(4 << 10);
+        self.0.read(&mut into[..n])
     }
 }
 
