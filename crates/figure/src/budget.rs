@@ -58,10 +58,12 @@ pub enum BudgetPart {
     Disk,
     /// The tasks of a recording and their steps, bytes.
     Memory,
+    /// What a recording in text has beside its events, bytes.
+    Text,
 }
 
 /// Name in the flag, unit in a sentence, default, in the order of [`BudgetPart`].
-const PARTS: [(&str, &str, u64); 6] = [
+const PARTS: [(&str, &str, u64); 7] = [
     // A day: recordings are of minutes.
     ("simulated", "simulated seconds", 86_400),
     // A minute of computing for a run; a recording of ten million events takes a tenth.
@@ -74,6 +76,8 @@ const PARTS: [(&str, &str, u64); 6] = [
     ("disk", "unpacked bytes", 4 << 30),
     // Twenty times what a recording of ten million events needs.
     ("memory", "bytes of tasks and steps", 4 << 30),
+    // Seconds of reading; the head of the longest page, a viewer's program, has some MB.
+    ("text", "bytes of text beside the events", 64 << 20),
 ];
 
 /// More was needed.
@@ -169,6 +173,7 @@ mod tests {
             (BudgetPart::Events, 10_000_000_000),
             (BudgetPart::Disk, 16 << 30),
             (BudgetPart::Memory, 16 << 30),
+            (BudgetPart::Text, 1 << 30),
         ] {
             assert!(budget.allows(part, amount).is_err(), "{part:?}");
         }

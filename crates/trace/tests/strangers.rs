@@ -696,6 +696,27 @@ fn a_bomb_meets_the_budget_however_it_is_packed() {
     assert!(matches!(error, TraceError::OverBudget { .. }), "{error}");
 }
 
+/// Lines without an event meet a budget of their own, as bytes that are read; those that an event brings with it do not.
+#[test]
+fn text_that_tells_nothing_meets_the_budget() {
+    let few = ImportOptions { budget: "text=1e5".parse().unwrap(), ..Default::default() };
+    let of = |text: &str| import(source(text.as_bytes()), &few).map(|w| w.span_ns).map_err(|e| e.to_string());
+    let plain = standard(&rounds(100));
+    for filler in ["\n", "# nothing\n", "nothing\n"] {
+        let long = plain.clone() + &filler.repeat(100_000 / filler.len() + 1);
+        let line = of(&long).unwrap_err();
+        assert!(
+            line.contains("bytes of text beside the events") && line.contains("--budget text="),
+            "{line}"
+        );
+        assert_eq!(of(&(plain.clone() + &filler.repeat(1000))), of(&plain));
+    }
+    // A call chain below each event.
+    let chains = plain.replace('\n', &("\n".to_owned() + &" => schedule <ffffffff81234567>\n".repeat(20)));
+    assert!(chains.len() > 300_000);
+    assert_eq!(of(&chains), of(&plain));
+}
+
 /// What came out of it is used, and that it was cut is said, however it is packed.
 #[test]
 fn a_packed_stream_that_is_cut_is_used_so_far() {

@@ -36,6 +36,9 @@ use wattwise_figure::BudgetPart;
 /// Longest line; the kernel's own have at most a few hundred bytes.
 const MOST_LINE: usize = 4 << 10;
 
+/// So much beside an event is its own: the lines of a call chain below it.
+const BESIDE_AN_EVENT: u64 = 4 << 10;
+
 /// Most line ends in an event: two names of 15 bytes.
 const MOST_BREAKS: usize = 31;
 
@@ -97,7 +100,9 @@ pub(crate) fn read_from<S: Sink>(
     let mut text = TextReader::new(input, plan, comms, sink);
     let mut window = input.window(at, input.len());
     let mut skipping = false;
+    let mut beside = 0_u64;
     loop {
+        let events = text.read.events;
         let mut buffer = window.peek(1);
         let mut end = buffer.iter().position(|&b| b == b'\n');
         if end.is_none() {
@@ -120,7 +125,12 @@ pub(crate) fn read_from<S: Sink>(
         } else if !whole {
             text.damaged += 1;
         }
-        if let Some(over) = text.over {
+        // Lines that tell nothing are cheap to make and to pack, and each takes time to read.
+        beside = match text.read.events == events {
+            true => beside + length as u64 + 1,
+            false => beside.saturating_sub(BESIDE_AN_EVENT),
+        };
+        if let Some(over) = text.over.or(input.budget.allows(BudgetPart::Text, beside).err()) {
             return Err(TraceError::OverBudget { name: input.name.clone(), over });
         }
         window.skip(length as u64 + u64::from(end.is_some()));
