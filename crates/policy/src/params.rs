@@ -161,6 +161,11 @@ pub enum SpecError {
         /// What it takes.
         expected: String,
     },
+    /// A parameter that was set before.
+    Twice(
+        /// The parameter.
+        String,
+    ),
     /// Something that is not `key=value`.
     NotAPair(
         /// What was written.
@@ -180,6 +185,7 @@ impl fmt::Display for SpecError {
             SpecError::BadValue { param, given, expected } => {
                 write!(f, "{param}={given}: expected {expected}")
             }
+            SpecError::Twice(param) => write!(f, "{param}: expected once, not twice"),
             SpecError::NotAPair(s) => write!(f, "'{s}': expected key=value"),
         }
     }
@@ -201,9 +207,15 @@ impl Settings {
     /// Defaults, then each `key=value` of a comma-separated list.
     pub fn parse(params: &'static [Param], list: &str) -> Result<Settings, SpecError> {
         let mut s = Settings::defaults(params);
+        let mut seen: Vec<&str> = Vec::new();
         for pair in list.split(',').map(str::trim).filter(|p| !p.is_empty()) {
             let (key, value) = pair.split_once('=').ok_or_else(|| SpecError::NotAPair(pair.into()))?;
-            s.set(params, key.trim(), value.trim())?;
+            let key = key.trim();
+            s.set(params, key, value.trim())?;
+            if seen.contains(&key) {
+                return Err(SpecError::Twice(key.into()));
+            }
+            seen.push(key);
         }
         Ok(s)
     }
@@ -317,6 +329,13 @@ mod tests {
         {
             assert_eq!(value(given), None, "{given}");
         }
+    }
+
+    #[test]
+    fn a_parameter_is_given_once() {
+        assert_eq!(Settings::parse(PARAMS, "wait=20, count=1,wait=20"), Err(SpecError::Twice("wait".into())));
+        assert_eq!(format!("{}", SpecError::Twice("wait".into())), "wait: expected once, not twice");
+        assert!(Settings::parse(PARAMS, "wait=20,count=1").is_ok());
     }
 
     #[test]

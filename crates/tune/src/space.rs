@@ -165,8 +165,11 @@ impl Space {
                 let free = params.iter().filter(|p| p.is_setting());
                 axes.extend(free.map(|param| Axis { family, param, range: ValueRange::Own }));
             }
-            for (key, value) in pairs {
+            for (i, (key, value)) in pairs.iter().enumerate() {
                 let told = |problem: String| wrong(format!("{name}: {problem}"));
+                if pairs[..i].iter().any(|(earlier, _)| earlier == key) {
+                    return Err(told(format!("{key}: expected once, not twice")));
+                }
                 match range(params, key, value).map_err(told)? {
                     Some((param, range)) => axes.push(Axis { family, param, range }),
                     None => set(&mut base, family, key, value).map_err(told)?,
@@ -630,6 +633,7 @@ mod tests {
             ("performance", "nothing is free"),
             ("burst:busy=3", "nothing is free"),
             ("burst:bussy=0..3", "no parameter 'bussy'"),
+            ("burst:busy=0..3,busy=0..9", "burst: busy: expected once, not twice"),
             ("burst:busy=9..3", "expected a range that rises"),
             ("burst:busy=0..30000", "expected a number from 0 to 10000"),
             ("burst:down=step|sideways", "down=sideways: expected one of step, proportional"),
