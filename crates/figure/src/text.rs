@@ -38,7 +38,12 @@ const LINE_MOST: usize = 5000;
 /// An error, or a cell of a table, as one line: what it quotes may come from a file, and nothing there may break the line or
 /// make it longer than anybody reads. (`{:width$}` panics where the width has more than 16 bits.)
 pub fn one_line(text: &str) -> String {
-    let end = text.char_indices().nth(LINE_MOST).map(|(at, _)| at);
+    beginning(text, LINE_MOST)
+}
+
+/// So many characters of a text in one line, with `…` where it goes on: enough to know a cell of a table by.
+pub fn beginning(text: &str, most: usize) -> String {
+    let end = text.char_indices().nth(most).map(|(at, _)| at);
     let (shown, more) = end.map_or((text, ""), |at| (&text[..at], "…"));
     on_screen(&shown.replace(['\n', '\r', '\t'], " ")).into_owned() + more
 }

@@ -49,7 +49,11 @@ mechanism = "speed"
 "#;
 
 fn read(table: &str) -> Result<Table, String> {
-    let files = [("table.toml", table), ("rows.csv", ROWS), ("machine.toml", MACHINE)];
+    read_rows(table, ROWS)
+}
+
+fn read_rows(table: &str, rows: &str) -> Result<Table, String> {
+    let files = [("table.toml", table), ("rows.csv", rows), ("machine.toml", MACHINE)];
     Table::read("given", &Given(&files)).map_err(|e| e.to_string())
 }
 
@@ -157,6 +161,16 @@ fn a_mistake_is_one_line_with_its_place() {
     ] {
         let error = read(&TABLE.replace(from, to)).unwrap_err();
         assert!(parts.iter().all(|p| error.contains(p)) && error.lines().count() == 1, "{error}");
+    }
+}
+
+/// No machine measures it, and no line is as long as that.
+#[test]
+fn a_number_of_300_digits_is_a_slip() {
+    for long in ["9".repeat(300), "9".repeat(400)] {
+        let error = read_rows(TABLE, &ROWS.replace("13.4", &long)).unwrap_err();
+        assert!(error.contains("given/rows.csv: row 4: s = '9999"), "{error}");
+        assert!(error.ends_with("9…': expected a number from 0 to 1e15") && error.len() < 160, "{error}");
     }
 }
 

@@ -2,11 +2,12 @@
 //! that names the file, the row (the header is row 1) and what was expected.
 
 use std::ops::RangeInclusive;
+use wattwise_figure::beginning;
 
 /// Bytes that a table may have: a thousand times what the known ones have.
 pub const MAX_BYTES: u64 = 64 << 20;
 /// Letters of a cell that a message repeats.
-const SHOWN: usize = 40;
+pub const SHOWN: usize = 40;
 
 /// A table that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -125,7 +126,7 @@ impl MeasurementTable {
         match text.parse::<f64>() {
             Ok(v) if expected.range.contains(&v) => Ok(Some(v)),
             _ => {
-                let given: String = text.chars().take(SHOWN).collect();
+                let given = beginning(text, SHOWN);
                 let (low, high) = (expected.range.start(), expected.range.end());
                 let unit = expected.unit;
                 Err(self.wrong(row, format!("{column} '{}': expected {low} to {high} {unit}", shown(&given))))
@@ -174,6 +175,9 @@ mod tests {
             let e = read(text).unwrap_err();
             assert!(e.starts_with("t.csv: ") && e.contains(told) && !e.contains('\n'), "{e}");
         }
+        let long = read(format!("a,b\n1,{}\n", "9".repeat(300)).as_bytes()).unwrap();
+        let e = long.number(&long.rows[0], "b", &WATTS).unwrap_err().to_string();
+        assert_eq!(e, format!("t.csv: row 2: b '{}…': expected 0 to 100 W", "9".repeat(SHOWN)));
         for cell in ["x", "NaN", "inf", "-1", "101", "1e999", "\u{1b}[31m"] {
             let t = read(format!("a,b\n1,\"{cell}\"\n").as_bytes()).unwrap();
             let e = t.number(&t.rows[0], "b", &WATTS).unwrap_err().to_string();

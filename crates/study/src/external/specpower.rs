@@ -51,6 +51,11 @@ pub fn score(file: &str, bytes: &[u8]) -> Result<SpecpowerScore, ScoreError> {
 pub fn score_since(file: &str, bytes: &[u8], year: u16) -> Result<SpecpowerScore, ScoreError> {
     let mut table = read(file, bytes)?;
     let year = f64::from(year);
+    let newest = table.measured.iter().map(|m| m.server.year).fold(f64::NEG_INFINITY, f64::max);
+    if newest < year && newest.is_finite() {
+        let problem = format!("--since {year}: no result is that new; expected a year up to {newest}");
+        return Err(super::TableError::of_file(file, problem).into());
+    }
     table.measured.retain(|m| m.server.year >= year);
     let library = read("the library's own", data::SPECPOWER.as_bytes())?.measured;
     let earlier: Vec<&MeasuredServer> = library.iter().filter(|m| m.server.year < year).collect();
@@ -147,6 +152,16 @@ mod tests {
         assert!(score.loads.iter().all(|l| l.held.coverage_90 > 0.9), "{:?}", score.loads);
         let none = score_since("given", data::SPECPOWER.as_bytes(), 2006);
         assert!(matches!(none, Err(ScoreError::Fit(_))), "no result is earlier");
+    }
+
+    #[test]
+    fn a_year_after_all_results_is_named() {
+        let late = score_since("given", data::SPECPOWER.as_bytes(), 2090).expect_err("none is that new");
+        let told = late.to_string();
+        assert!(
+            told.starts_with("given: --since 2090: no result is that new; expected a year up to 20"),
+            "{told}"
+        );
     }
 
     /// The prediction of a row does not hang on its own watts.

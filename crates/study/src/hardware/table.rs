@@ -9,8 +9,11 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use wattwise_figure::suggest;
-use wattwise_model::estimate::table::MAX_BYTES;
+use wattwise_figure::{beginning, suggest};
+use wattwise_model::estimate::table::{MAX_BYTES, SHOWN};
+
+/// The largest number that a cell of measurements may have, in any unit: more is a slip of the pen.
+const MOST_MEASURED: f64 = 1e15;
 
 /// A published table.
 #[derive(Clone, Debug)]
@@ -400,8 +403,11 @@ impl QuantityTable {
             if cell.is_empty() {
                 return Ok(None);
             }
-            let value = cell.parse::<f64>().ok().filter(|v| v.is_finite() && *v >= 0.0);
-            value.map(Some).ok_or_else(|| format!("{column} = '{cell}': expected a number from 0"))
+            let value = cell.parse::<f64>().ok().filter(|v| (0.0..=MOST_MEASURED).contains(v));
+            value.map(Some).ok_or_else(|| {
+                let cell = beginning(cell, SHOWN);
+                format!("{column} = '{cell}': expected a number from 0 to {MOST_MEASURED:e}")
+            })
         };
         let Some(value) = number(&self.column)?.filter(|v| *v > 0.0) else { return Ok(None) };
         let spread = match (&self.sd, &self.sd_percent, self.spread) {
