@@ -53,6 +53,10 @@ fn unknown_names_suggest_the_nearest() {
     refused(&["policies", "show", "ondemnd"], 2, &["'ondemand'"]);
     refused(&["comparre"], 2, &["compare"]);
     refused(&["compare", "--max-slowdown", "fast"], 2, &["3%"]);
+    for none in ["0", "0us", "-1us", "nan", "inf"] {
+        let limit = format!("--latency-limit={none}");
+        refused(&["compare", "burst", &limit], 2, &["--latency-limit", "expected a time above 0"]);
+    }
     // Nobody means 1000 %: above 1 a number needs its unit, wherever a share is taken.
     for (args, told) in [
         (&["compare", "--max-slowdown", "10"][..], "10% (or 1.1x, or 0.1)"),

@@ -133,8 +133,8 @@ pub(crate) fn compare(
     let latency_limit_ns = match latency_limit_us {
         None => u64::MAX,
         // What is beyond the numbers of ns is no limit.
-        Some(us) if us >= 0.0 => (us * 1e3) as u64,
-        Some(us) => return Err(error(format!("latency_limit_us={us}: expected 0 or more, or None"))),
+        Some(us) if us >= 1e-3 => (us * 1e3) as u64,
+        Some(us) => return Err(error(format!("latency_limit_us={us}: expected more than 0, or None"))),
     };
     let (source, budget) = (source(power)?, budget(budget_text)?);
     library::rankable(&workload.work).map_err(error)?;

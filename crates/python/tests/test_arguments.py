@@ -212,7 +212,8 @@ def test_what_has_no_end_is_no_list() -> None:
     [
         ({"max_slowdown": 10}, "max_slowdown: '10' is no share; expected 10% (or 1.1x, or 0.1), or 10x"),
         ({"max_slowdown": "10"}, "max_slowdown: '10' is no share; expected 10% (or 1.1x, or 0.1), or 10x"),
-        ({"latency_limit_us": math.nan}, "latency_limit_us=nan: expected microseconds, 0 or more"),
+        ({"latency_limit_us": math.nan}, "latency_limit_us=nan: expected microseconds, more than 0"),
+        ({"latency_limit_us": 0}, "latency_limit_us=0: expected microseconds, more than 0"),
         ({"latency_limit_us": -1}, "latency_limit_us=-1: expected"),
         ({"replicas": True}, "replicas=True: expected a whole number, 8 to 4096"),
         ({"replicas": 8.5}, "replicas=8.5: expected a whole number"),

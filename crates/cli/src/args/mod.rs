@@ -21,9 +21,12 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     duration_ns(text, "s").map(Duration::from_nanos).map_err(|e| e.to_string())
 }
 
-/// A latency: `250us`, `1ms`; microseconds where it has no unit. In ns.
+/// A latency above 0: `250us`, `1ms`; microseconds where it has no unit. In ns.
 pub(crate) fn latency_ns(text: &str) -> Result<u64, String> {
-    duration_ns(text, "us").map_err(|e| e.to_string())
+    match duration_ns(text, "us") {
+        Ok(ns) if ns > 0 => Ok(ns),
+        _ => Err("expected a time above 0, such as 100us or 1ms".into()),
+    }
 }
 
 /// A processor's clock: `2.6GHz`, `2600MHz`; kHz where it has no unit.

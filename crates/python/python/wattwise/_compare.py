@@ -281,5 +281,5 @@ def policy_text(one: object, expected: str) -> str:
 
 
 def _latency(given: float | None) -> float | None:
-    expected = "microseconds, 0 or more, or None for no limit"
-    return None if given is None else arguments.number(given, "latency_limit_us", expected, 0.0)
+    expected = "microseconds, more than 0, or None for no limit"
+    return None if given is None else arguments.number(given, "latency_limit_us", expected, 1e-3)
