@@ -189,7 +189,11 @@ fn the_budget_is_kept() {
     assert_eq!((&more["spent"]["trials"], &more["spent"]["ended"]), (&20.into(), &"trials".into()));
     let out = resume(folder.path(), &["--budget", "30"]);
     assert_eq!(out.status.code(), Some(2));
-    assert!(text(&out.stderr).contains("test set has been opened for performance+max"), "{}", text(&out.stderr));
+    assert!(
+        text(&out.stderr).contains("test set has been opened for performance+max"),
+        "{}",
+        text(&out.stderr)
+    );
     // Without one, that of the log, which is the second.
     let out = resume(folder.path(), &[]);
     assert_eq!(json(&out)["spent"]["trials"], 20);
