@@ -732,6 +732,9 @@ fn a_packed_stream_that_is_cut_is_used_so_far() {
         let share = w.span_ns as f64 / whole as f64;
         assert!((0.3..0.7).contains(&share), "{name}: {share}");
     }
+    // Of less than a block nothing is known.
+    let line = refused(&xz(plain.as_bytes())[..60]);
+    assert!(line.contains("cut short before its first block ends"), "{line}");
 }
 
 /// An xz stream of blocks that are not packed (the .xz file format 1.2.0, 2 and 3; chunks as LZMA2 has them), without its index.

@@ -122,6 +122,13 @@ impl TraceInput {
                 Ok(0) => break,
                 Ok(n) => n,
                 Err(e) if e.kind() == std::io::ErrorKind::Interrupted => continue,
+                Err(error) if self.len == 0 && error.kind() == std::io::ErrorKind::UnexpectedEof => {
+                    return Err(TraceError::Unusable {
+                        name: self.name,
+                        what: "a packed stream that is cut short before its first block ends".into(),
+                        remedy: "expected the whole file; copy it again, or record again".into(),
+                    });
+                }
                 Err(error) if self.len == 0 => return Err(io(error)),
                 Err(error) => {
                     self.warnings.push(format!(
