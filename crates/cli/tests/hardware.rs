@@ -275,6 +275,50 @@ fn settings_are_held_while_a_command_runs() {
     assert_eq!(lab.machine.snapshot(), before);
 }
 
+/// SIGKILL gives no time to put settings back: the next command does, unless `set` was to leave them or their owner lives.
+#[test]
+fn what_a_killed_command_left_goes_back_before_the_next_one() {
+    let Some(lab) = Lab::new("core-i5-2gen") else { return };
+    let (before, root) = (lab.machine.snapshot(), lab.at().display().to_string());
+    let held = |args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_wattwise"));
+        command
+            .args(lab.args(args, &root))
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::null());
+        let child = command.spawn().unwrap();
+        while lab.file(&format!("{CPUFREQ}/scaling_governor")) != "powersave" {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        child
+    };
+    let hold = ["set", "--governor", "powersave", "--until", "forever"];
+    for (killed, next) in [
+        (&["run", "-p", "powersave", "--", "sleep", "2"][..], &["run", "--", "true"][..]),
+        (&hold, &["set", "--governor", "ondemand"]),
+        (&hold, &["ab", "nosuch", "current", "--", "true"]),
+        (&hold, &["prove", "nosuch", "current"]),
+    ] {
+        let mut child = held(killed);
+        assert!(!text(&lab.run(&["info"]).stderr).contains("killed"), "its owner lives");
+        child.kill().and_then(|()| child.wait()).unwrap();
+        let left = lab.machine.snapshot();
+        for look in [&["info"][..], &["set", "--max", "50%", "--dry-run"]] {
+            let said = text(&lab.run(look).stderr);
+            assert!(said.contains("was killed") && said.contains("'wattwise restore'"), "{look:?}: {said}");
+        }
+        assert_eq!(lab.machine.snapshot(), left, "who only looks changes nothing");
+        let said = text(&lab.run(next).stderr);
+        assert!(said.contains("was killed and had left settings changed: 4 put back"), "{next:?}: {said}");
+        assert_eq!(lab.machine.snapshot(), before, "{killed:?}, {next:?}");
+        assert_eq!(lab.done(&["restore"]), "nothing to put back\n");
+    }
+    lab.done(&["set", "--governor", "powersave"]);
+    lab.done(&["run", "--", "true"]);
+    assert_eq!(lab.file(&format!("{CPUFREQ}/scaling_governor")), "powersave", "what 'set' left stays");
+}
+
 #[test]
 fn this_machine_is_shown_and_what_it_lacks_is_explained() {
     let page = done(&["info", "--all"]);

@@ -19,7 +19,7 @@ use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::Path;
 use wattwise_control::private::PrivateFolder;
-use wattwise_control::set::standing::restore_left;
+use wattwise_control::set::left::restore_left;
 use wattwise_hw::clock::{self, Moment};
 use wattwise_hw::root::Root;
 use wattwise_hw::states::writers;

@@ -1,6 +1,7 @@
 //! What the commands about hardware share: which machine, where the journal is.
 
 use crate::exit::Failure;
+use crate::show::screen::say;
 use rustix::fs::OFlags;
 use std::cell::OnceCell;
 use std::io::Read;
@@ -9,7 +10,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use wattwise_control::cores::held;
+use wattwise_control::cores::hold::{self, Released};
 use wattwise_control::private::PrivateFolder;
+use wattwise_control::set::left::{abandoned, restore_abandoned};
+use wattwise_control::set::original::Restored;
 use wattwise_emulator::Emulator;
 use wattwise_hw::capture;
 use wattwise_hw::replaced;
@@ -145,13 +150,57 @@ impl RootArgs {
         self.root.as_deref()
     }
 
-    /// Opens it.
+    /// Opens it to be looked at.
     pub(crate) fn open(&self) -> Result<Box<dyn Root>, Failure> {
         let root = open(self.root.as_deref(), "--root")?;
         Ok(match &self.journal {
             Some(journal) => noted(root, journal),
             None => root,
         })
+    }
+
+    /// Opens it to be changed, or measured: what a killed wattwise left changed is put back first.
+    pub(crate) fn open_to_change(&self) -> Result<Box<dyn Root>, Failure> {
+        let root = self.open()?;
+        self.put_back(&*root)?;
+        Ok(root)
+    }
+
+    /// Puts back what a killed wattwise left changed. What cannot be is said, and stays for `restore`.
+    fn put_back(&self, root: &dyn Root) -> Result<(), Failure> {
+        if self.is_passing() {
+            return Ok(());
+        }
+        let folder = self.journal()?;
+        // Who may not read what is in the folder has left nothing there, and is told when he needs it.
+        if held::read(&folder).is_ok_and(|state| state.is_some()) {
+            match hold::clean(root, &folder, false) {
+                Ok(Released::State(state)) => {
+                    say!("a killed wattwise kept work on CPU {}; it may run on every CPU again", state.kept);
+                }
+                Ok(_) => {}
+                Err(e) => say!("a killed wattwise kept CPUs: {e}; 'wattwise coreidle off' tries again"),
+            }
+        }
+        for (command, restored) in restore_abandoned(root, &folder).unwrap_or_default() {
+            let told = Restored { unchanged: 0, ..restored };
+            if told != Restored::default() {
+                let remedy = if told.failed.is_empty() { "" } else { "; 'wattwise restore' tries again" };
+                say!("'{command}' was killed and had left settings changed: {told}{remedy}");
+            }
+        }
+        Ok(())
+    }
+
+    /// Says that a killed wattwise left this machine changed, where one only looks.
+    pub(crate) fn tell_left(&self, root: &dyn Root) -> Result<(), Failure> {
+        if self.is_passing() {
+            return Ok(());
+        }
+        for command in abandoned(root, &self.journal()?).unwrap_or_default() {
+            say!("'{command}' was killed and left settings changed; 'wattwise restore' puts them back");
+        }
+        Ok(())
     }
 
     /// The same, with another machine where none is named.
@@ -173,11 +222,18 @@ impl RootArgs {
         Some(path.to_string_lossy().into_owned())
     }
 
-    /// Opens it to be measured over: an emulated machine's time runs with the clock meanwhile.
+    /// Opens it to be measured over, as [`Self::open_to_change`]: an emulated machine's time runs with the clock meanwhile.
     ///
     /// # Errors
     /// As [`open`]; a capture, in which nothing moves.
     pub(crate) fn open_running(&self, command: &str) -> Result<RunningMachine, Failure> {
+        let running = self.open_watched(command)?;
+        self.put_back(&*running.root)?;
+        Ok(running)
+    }
+
+    /// The same, only to be looked at.
+    pub(crate) fn open_watched(&self, command: &str) -> Result<RunningMachine, Failure> {
         if let Some(root) = self.root.as_deref().filter(|root| Path::new(root).is_file()) {
             return Err(Failure::impossible(format!(
                 "{command} --root {root}: a capture stands still, so nothing can be measured over it; expected this machine, a \

@@ -107,7 +107,7 @@ pub(crate) struct FittedFigure {
 }
 
 pub(crate) fn run(args: &CalibrateArgs) -> Outcome {
-    let root = args.root.open()?;
+    let root = args.root.open_to_change()?;
     if args.root.emulated()?.is_none() && !is_measurable(&*root) {
         return Err(not_put_to_work(&args.root, &*root));
     }

@@ -41,6 +41,7 @@ pub(crate) fn run(args: &CaptureArgs) -> Outcome {
     }
     let length = args.duration.as_deref().map_or(Ok(Duration::ZERO), |l| duration("duration", l))?;
     let root = args.root.open()?;
+    args.root.tell_left(&*root)?;
     let options = CaptureOptions { length, every, acpi: args.acpi, registers: Vec::new() };
     let file = args.output.open("--output")?;
     // A signal ends the series; what was seen until then is written.

@@ -103,7 +103,7 @@ pub(crate) fn set(args: &CpufreqSetArgs) -> Outcome {
     if settings.is_empty() {
         return Err(Failure::input("cpufreq-set: nothing to set; expected -d, -u, -g or -f"));
     }
-    let root = args.root.open()?;
+    let root = args.root.open_to_change()?;
     let inventory = Inventory::read(&*root);
     let mut cpus = CpuSet::from_iter([args.cpu]);
     if !inventory.topology.online.contains(args.cpu) {

@@ -57,6 +57,7 @@ enum Topic {
 
 pub(crate) fn run(args: &InfoArgs) -> Outcome {
     let root = args.root.open()?;
+    args.root.tell_left(&*root)?;
     let mut info = Info::read(&*root);
     if info.topology.present.is_empty() {
         return Err(Failure::input(format!(

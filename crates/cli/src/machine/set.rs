@@ -109,7 +109,7 @@ pub(crate) fn run(args: &SetArgs) -> Outcome {
         ));
     }
     let hold = args.hold()?;
-    let root = args.root.open()?;
+    let root = if args.dry_run { args.root.open()? } else { args.root.open_to_change()? };
     let settings = match &policy {
         Some(policy) => beside(of_policy(&*root, policy)?, own),
         None => own,
@@ -119,6 +119,7 @@ pub(crate) fn run(args: &SetArgs) -> Outcome {
     let cpus = args.wishes.selector.selector().resolve(&inventory.topology, all).map_err(Failure::input)?;
     let plan = plan(&*root, &inventory, &cpus, &settings).map_err(not_planned)?;
     if args.dry_run {
+        args.root.tell_left(&*root)?;
         return dry_run(args, &plan);
     }
     if args.root.is_passing() && matches!(hold, HoldTime::Kept) {

@@ -119,7 +119,8 @@ pub(crate) fn run(args: &TopArgs) -> Outcome {
         }
         return watched(args, &played, Time::Played(&played));
     }
-    let running = args.root.open_running("top")?;
+    let running = args.root.open_watched("top")?;
+    args.root.tell_left(&*running.root)?;
     watched(args, &*running.root, Time::Clock)
 }
 

@@ -7,7 +7,8 @@
 //! 2. `wrote` after each change, with the value read back; before it the item where the file is one that an
 //!    earlier change has made;
 //! 3. `done` when all is in force;
-//! 4. `back` for each item that needs no more putting back, where others of the transaction still do. Of items that only rest
+//! 4. `kept` where all is to stay in force after its owner's end: without it an owner that is gone was killed;
+//! 5. `back` for each item that needs no more putting back, where others of the transaction still do. Of items that only rest
 //!    ([`Journal::rest`]) these are the last lines, and are cut off again when one of them is wanted.
 //!
 //! The lines of step 2 need no sync: a killed process leaves them in the page cache, and a power cut
@@ -54,6 +55,7 @@ enum Line {
     Ready,
     Wrote(usize, String),
     Done,
+    Kept,
     Back(usize),
 }
 
@@ -89,6 +91,8 @@ pub struct OpenJournal {
     pub items: Vec<Item>,
     /// Whether all was in force.
     pub done: bool,
+    /// Whether it is to stay in force, until `restore`.
+    pub kept: bool,
     /// Whether its owner lives. Else this process has it locked until the value is dropped.
     pub held: bool,
     file: File,
@@ -200,6 +204,11 @@ impl Journal {
         self.line(&Line::Done)
     }
 
+    /// All is to stay in force after this process.
+    pub fn kept(&mut self) -> io::Result<()> {
+        self.line(&Line::Kept)
+    }
+
     /// What transactions begun after this one have changed and not put back.
     pub fn later_targets(&self) -> BTreeSet<Target> {
         let journals = list_open(&self.place.folder, OFlags::RDONLY).map(|l| l.journals).unwrap_or_default();
@@ -278,6 +287,13 @@ pub fn look(folder: &Path) -> io::Result<Listing> {
     list_for(folder, OFlags::RDONLY)
 }
 
+/// Waits until nobody else puts journals of this folder back, and has the others wait until the value ends.
+pub(super) fn lock(folder: &Path) -> io::Result<File> {
+    let file = PrivateFolder::open(folder)?.file("restore.lock", OFlags::RDWR | OFlags::CREATE)?;
+    file.lock()?;
+    Ok(file)
+}
+
 fn list_for(folder: &Path, how: OFlags) -> io::Result<Listing> {
     match PrivateFolder::open(folder) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Listing::default()),
@@ -321,7 +337,7 @@ fn read(place: JournalPlace, file: File, locked: bool) -> Result<OpenJournal, St
         None | Some(Err(_)) => (0, 0, String::new(), String::new()),
         Some(Ok(_)) => return Err("does not begin with a header; it is no journal".to_owned()),
     };
-    let (mut items, mut ready, mut done) = (Vec::new(), false, false);
+    let (mut items, mut ready, mut done, mut kept) = (Vec::new(), false, false, false);
     for line in lines {
         match line {
             Ok(Line::Item(item)) => items.push(item),
@@ -332,6 +348,7 @@ fn read(place: JournalPlace, file: File, locked: bool) -> Result<OpenJournal, St
                 }
             }
             Ok(Line::Done) => done = true,
+            Ok(Line::Kept) => kept = true,
             Ok(Line::Back(at)) => items.get_mut(at).into_iter().for_each(|i: &mut Item| i.back = true),
             Ok(Line::Header { .. }) => return Err("has two headers; it is no journal".to_owned()),
             // The line that a kill tore, and what ends it for those after it.
@@ -344,7 +361,7 @@ fn read(place: JournalPlace, file: File, locked: bool) -> Result<OpenJournal, St
     items.iter_mut().for_each(|item| item.unsettled = !done);
     let held = locked && wattwise_child::stat(pid).is_some_and(|s| s.started == started);
     let path = place.folder.path().join(&place.name);
-    Ok(OpenJournal { path, pid, boot_id, command, items, done, held, file, place })
+    Ok(OpenJournal { path, pid, boot_id, command, items, done, kept, held, file, place })
 }
 
 impl Listing {
@@ -355,6 +372,11 @@ impl Listing {
 }
 
 impl OpenJournal {
+    /// Whether its owner was killed, and what it changed was to go back with it.
+    pub fn is_abandoned(&self) -> bool {
+        !self.held && !self.kept && !self.items.is_empty()
+    }
+
     /// What it means for putting back.
     pub fn layer(&self) -> Layer<'_> {
         if self.held { Layer::Held(&self.items) } else { Layer::Left(&self.items) }

@@ -510,27 +510,6 @@ impl KeptValue {
     }
 }
 
-/// Puts back what a killed one left in a folder of journals: what `wattwise restore` does, for a daemon that starts.
-///
-/// # Errors
-/// The folder cannot be read or written.
-pub fn restore_left(root: &dyn Root, folder: &Path) -> io::Result<Vec<Restored>> {
-    use crate::set::journal;
-    use crate::set::original::{Layer, put_back_all};
-    let listing = journal::list(folder)?;
-    let boot = boot_id(root);
-    let none: &[Item] = &[];
-    let layers = listing.journals.iter().map(|found| match found.boot_id == boot {
-        true => found.layer(),
-        false => Layer::Left(none),
-    });
-    let results = put_back_all(root, layers);
-    for (found, result) in listing.journals.into_iter().filter(|f| !f.held).zip(&results) {
-        found.finish(result)?;
-    }
-    Ok(results)
-}
-
 mod rest;
 #[cfg(test)]
 mod tests;

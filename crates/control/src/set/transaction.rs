@@ -4,7 +4,7 @@
 //! 2. Each change is written and read back. The first that fails undoes those before it.
 //! 3. Whoever holds the [`Transaction`] keeps the changes ([`Transaction::keep`]) or has them put back
 //!    ([`Transaction::undo`]); dropping it, in a panic too, puts them back.
-//! 4. A killed process leaves its journal; `wattwise restore` does the rest.
+//! 4. A killed process leaves its journal; [the next command](crate::set::left) or `wattwise restore` does the rest.
 
 use crate::set::journal::Journal;
 use crate::set::original::{Item, Restored, boot_id, put_back};
@@ -271,7 +271,9 @@ impl<'r> Transaction<'r> {
 
     /// Leaves the changes in force. The journal stays, for `wattwise restore`, and a note for who reads the machine.
     pub fn keep(mut self) {
-        if let Some(journal) = self.journal.take() {
+        if let Some(mut journal) = self.journal.take() {
+            // A journal that can no longer be written is taken for a killed one's: the next command puts all back, and says so.
+            _ = journal.kept();
             journal.note();
         }
     }

@@ -108,7 +108,11 @@ pub(crate) fn run(args: &CoreidleArgs) -> Outcome {
 
 /// What puts a mask in force or ends it: on a machine that can change, and whose time runs, as a governor looks at it.
 fn changed(command: &CoreidleCommand, args: &CoreidleArgs) -> Outcome {
-    let running = args.root.open_running("coreidle")?;
+    // 'off' ends what a killed one left by itself, and says what it was.
+    let running = match command {
+        CoreidleCommand::Off => args.root.open_watched("coreidle")?,
+        _ => args.root.open_running("coreidle")?,
+    };
     let root = &*running.root;
     let folder = args.root.journal()?;
     match command {

@@ -1,6 +1,7 @@
 //! Wishes that stand, on emulated machines.
 
 use super::*;
+use crate::set::left::restore_left;
 use wattwise_emulator::{Emulator, Fault, Op, named};
 
 const EPP: &str = "sys/devices/system/cpu/cpufreq/policy0/energy_performance_preference";
