@@ -221,6 +221,37 @@ fn a_mode_and_a_governor_are_one_set() {
     }
 }
 
+/// A folder with nothing of a machine is refused by every command that takes one, in the same words.
+#[test]
+fn an_empty_folder_is_no_machine() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().display().to_string();
+    let out = folder.path().with_extension("out").display().to_string();
+    for call in [
+        "info",
+        "set --governor powersave",
+        "run -- true",
+        "ab current powersave -- true",
+        "prove current powersave",
+        "top --json",
+        "capture -o OUT",
+        "calibrate -o OUT",
+        "restore",
+        "coreidle status",
+        "cpufreq-info",
+        "cpufreq-set -g powersave",
+    ] {
+        let mut args: Vec<&str> =
+            call.split(' ').map(|word| if word == "OUT" { &out } else { word }).collect();
+        args.splice(1..1, ["--root", &root]);
+        let said = wattwise(&args);
+        let expected = format!("wattwise: --root {root}: no CPU below sys/devices/system/cpu; expected ");
+        assert_eq!(said.status.code(), Some(2), "{call}");
+        assert!(text(&said.stderr).starts_with(&expected), "{call}: {}", text(&said.stderr));
+        assert!(!std::path::Path::new(&out).exists(), "{call}");
+    }
+}
+
 #[test]
 fn a_dry_run_shows_each_write_and_the_rule_that_refuses() {
     let Some(lab) = Lab::new("skylake-server-active") else { return };

@@ -17,6 +17,7 @@ use wattwise_control::set::left::{abandoned, restore_abandoned};
 use wattwise_control::set::original::Restored;
 use wattwise_emulator::Emulator;
 use wattwise_hw::capture;
+use wattwise_hw::cpus::topology::present;
 use wattwise_hw::replaced;
 use wattwise_hw::root::{DirRoot, Root};
 use wattwise_output::Scratch;
@@ -93,14 +94,12 @@ pub(crate) fn open(root: Option<&str>, flag: &str) -> Result<Box<dyn Root>, Fail
         return Ok(Box::new(machine));
     }
     let path = Path::new(root);
-    match std::fs::metadata(path) {
+    let found: Box<dyn Root> = match std::fs::metadata(path) {
         Ok(m) if m.is_dir() => match DirRoot::open(path) {
-            Ok(tree) => Ok(noted(Box::new(tree), &beside(path))),
-            Err(e) => Err(Failure::input(format!("{flag} {root}: {e}"))),
+            Ok(tree) => noted(Box::new(tree), &beside(path)),
+            Err(e) => return Err(Failure::input(format!("{flag} {root}: {e}"))),
         },
-        Ok(_) => capture::open(path)
-            .map(|tree| Box::new(tree) as _)
-            .map_err(|e| Failure::input(format!("{flag} {e}"))),
+        Ok(_) => Box::new(capture::open(path).map_err(|e| Failure::input(format!("{flag} {e}")))?),
         Err(e) => {
             let meant = if wattwise_model::machine::builtin::text(root).is_some() {
                 " (it is a machine model, which has no files: -m takes it)".to_owned()
@@ -109,10 +108,16 @@ pub(crate) fn open(root: Option<&str>, flag: &str) -> Result<Box<dyn Root>, Fail
             } else {
                 String::new()
             };
-            Err(Failure::input(format!(
+            return Err(Failure::input(format!(
                 "{flag} {root}: {e}{meant}; expected a folder, a capture made by 'wattwise capture', emulated:NAME, or this"
-            )))
+            )));
         }
+    };
+    match present(&*found).is_empty() {
+        true => Err(Failure::input(format!(
+            "{flag} {root}: no CPU below sys/devices/system/cpu; expected /, a tree of a machine, or a capture"
+        ))),
+        false => Ok(found),
     }
 }
 

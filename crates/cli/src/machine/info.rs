@@ -60,10 +60,9 @@ pub(crate) fn run(args: &InfoArgs) -> Outcome {
     args.root.tell_left(&*root)?;
     let mut info = Info::read(&*root);
     if info.topology.present.is_empty() {
-        return Err(Failure::input(format!(
-            "--root {}: no CPU below sys/devices/system/cpu; expected /, a tree of a machine, or a capture",
-            info.machine
-        )));
+        return Err(Failure::impossible(
+            "info: no CPU below /sys/devices/system/cpu: sysfs is not mounted or hidden here",
+        ));
     }
     if !args.selector.selector().is_all() {
         let cpus = args.selector.selector().resolve(&info.topology, true).map_err(Failure::input)?;

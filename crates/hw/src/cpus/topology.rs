@@ -95,7 +95,8 @@ fn list(root: &dyn Root, name: &str) -> Option<CpuSet> {
     (!list.is_empty()).then_some(list)
 }
 
-fn present(root: &dyn Root) -> CpuSet {
+/// The CPUs that the machine has; none where its files list none.
+pub fn present(root: &dyn Root) -> CpuSet {
     let folders = || root.list(CPUS).unwrap_or_default();
     let number = |name: &String| name.strip_prefix("cpu")?.parse::<u32>().ok();
     list(root, "present").unwrap_or_else(|| folders().iter().filter_map(number).collect())
