@@ -296,6 +296,7 @@ fn masks_that_cannot_be_are_refused_in_one_line() {
         (vec!["set", ""], 2, "at least one"),
         (vec!["set", "4000"], 3, "no CPU 4000"),
         (vec!["set", "x"], 2, "'x'"),
+        (vec!["set", "3-1"], 2, "coreidle set 3-1: '3-1' ends before it begins; expected"),
         (vec!["set", "0", "--within", "/no/such"], 2, "is no cpuset"),
         (vec!["governor", "ondemnd"], 2, "did you mean"),
         (vec!["governor", "userspace", "5"], 2, "no fixed period"),

@@ -103,7 +103,16 @@ fn what_cannot_be_run_or_set_is_refused_in_a_line() {
     if !Path::new("/dev/powerctl").exists() {
         refused(&["run", "--thread-profile", "tstate=8", "--", "true"], 3, "powerctl");
     }
-    refused(&["run", "--watts-of", "nothing", "--", "true"], 2, "nothing");
+    refused(
+        &["run", "--watts-of", "nothing", "--", "true"],
+        2,
+        "wattwise: --watts-of nothing: neither bundled",
+    );
+    for missing in ["@nothing", "@nothing.toml"] {
+        refused(&["run", "-p", missing, "--", "true"], 2, &format!("--policy {missing}: "));
+    }
+    refused(&["ab", "--pairs", "2", "a", "b", "--", "true"], 2, "'--pairs <PAIRS>': 2 is not in 3..");
+    refused(&["ab", "--pilot", "2", "a", "b", "--", "true"], 2, "'--pilot <PAIRS>': 2 is not in 3..=1000");
     refused(&["ab", "--", "true"], 2, "expected two ARMs");
     refused(&["ab", "--confidence", "0%", "a", "b", "--", "true"], 2, "confidence");
     refused(&["ab", "--metric", "(", "true", "true"], 2, "regular expression");

@@ -18,8 +18,8 @@ use wattwise_replay::spec::{PolicySpec, expand};
 
 /// What follows from a file of results.
 pub(crate) struct Results {
-    /// The file, as it was named.
-    path: String,
+    /// As the file was named.
+    given: String,
     /// The policy to use; none where the file holds no judgement.
     recommended: Option<String>,
     /// What it is held against.
@@ -39,9 +39,16 @@ impl Results {
     /// # Errors
     /// Bad input: no result, one of an older shape (with the command that makes it again), or one without policies.
     pub(crate) fn read(flag: &str, path: &str) -> Result<Results, Failure> {
-        let file = ResultFile::read(Path::new(path)).map_err(|e| Failure::input(format!("{flag} {e}")))?;
+        Results::read_as(flag, path, path)
+    }
+
+    /// The same, of what was given for the path in messages.
+    fn read_as(flag: &str, given: &str, path: &str) -> Result<Results, Failure> {
+        let mark = given.strip_suffix(path).unwrap_or_default();
+        let refused = |e: String| Failure::input(format!("{flag} {mark}{e}"));
+        let file = ResultFile::read(Path::new(path)).map_err(refused)?;
         let mut found = Results {
-            path: path.to_owned(),
+            given: given.to_owned(),
             recommended: None,
             reference: None,
             policies: Vec::new(),
@@ -84,7 +91,7 @@ impl Results {
         }
         match found.policies.is_empty() {
             true => Err(Failure::input(format!(
-                "{flag} {path}: has no policies; expected a result of compare, tune, ab or run"
+                "{flag} {given}: has no policies; expected a result of compare, tune, ab or run"
             ))),
             false => Ok(found),
         }
@@ -96,7 +103,7 @@ impl Results {
             return self.recommended.clone().ok_or_else(|| {
                 Failure::input(format!(
                     "{flag} {}: recommends no policy; expected one by name: {}",
-                    self.path,
+                    self.given,
                     self.policies.join(", ")
                 ))
             });
@@ -107,7 +114,7 @@ impl Results {
             return Ok(asked);
         }
         let near = nearest(&asked, known.map(String::as_str));
-        Err(Failure::input(format!("{flag} {}: has no policy {name}; did you mean {near}?", self.path)))
+        Err(Failure::input(format!("{flag} {}: has no policy {name}; did you mean {near}?", self.given)))
     }
 
     /// What is recommended, and what that was held against, the reference first.
@@ -117,10 +124,10 @@ impl Results {
             Some(reference) if *reference == recommended => Err(Failure::input(format!(
                 "{flag} {}: it says to keep {reference}, so there is nothing to compare with it; \
                  expected ARMs, such as 'wattwise ab {reference} OTHER -- COMMAND'",
-                self.path
+                self.given
             ))),
             Some(reference) => Ok([reference.clone(), recommended]),
-            None => Err(Failure::input(format!("{flag} {}: has no reference; expected ARMs", self.path))),
+            None => Err(Failure::input(format!("{flag} {}: has no reference; expected ARMs", self.given))),
         }
     }
 }
@@ -152,8 +159,13 @@ fn predicted(c: &Comparison) -> Option<Predicted> {
 /// A policy's text: what `@FILE` stands for, else what was given.
 pub(crate) fn text(flag: &str, given: &str) -> Result<String, Failure> {
     match given.strip_prefix('@') {
-        Some(file) if file.ends_with(".toml") => Ok(file.to_owned()),
-        Some(file) => Results::read(flag, file)?.policy(flag, RECOMMENDED),
+        Some(file) if file.ends_with(".toml") => match Path::new(file).exists() {
+            true => Ok(file.to_owned()),
+            false => Err(Failure::input(format!(
+                "{flag} {given}: no such file; expected the file of a policy or a result"
+            ))),
+        },
+        Some(file) => Results::read_as(flag, given, file)?.policy(flag, RECOMMENDED),
         None => Ok(given.to_owned()),
     }
 }

@@ -83,11 +83,11 @@ pub(crate) struct AbArgs {
     #[arg(long, value_name = "SHARE", default_value = "95%", value_parser = part)]
     confidence: f64,
     /// Pairs from which the number of pairs follows
-    #[arg(long, value_name = "PAIRS", default_value_t = 10)]
-    pilot: usize,
+    #[arg(long, value_name = "PAIRS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(3..=1000))]
+    pilot: u64,
     /// Most pairs
-    #[arg(long, value_name = "PAIRS", default_value_t = 200)]
-    pairs: usize,
+    #[arg(long, value_name = "PAIRS", default_value_t = 200, value_parser = clap::value_parser!(u64).range(3..=1_000_000))]
+    pairs: u64,
     /// Most time
     #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = duration)]
     budget: Duration,
@@ -280,9 +280,13 @@ impl AbArgs {
                 confidence: self.confidence,
                 effect: self.effect,
                 power: self.chance,
-                pilot: self.pilot.min(self.pairs),
+                pilot: self.pilot.min(self.pairs) as usize,
             },
-            budget: Budget { blocks: self.pairs, seconds: self.budget.as_secs_f64(), warm_up: self.warm_up },
+            budget: Budget {
+                blocks: self.pairs as usize,
+                seconds: self.budget.as_secs_f64(),
+                warm_up: self.warm_up,
+            },
             seed: self.seed.unwrap_or_else(|| {
                 SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |d| d.as_nanos() as u64)
             }),

@@ -10,7 +10,7 @@ use wattwise_hw::identity::Identity;
 use wattwise_hw::root::Root;
 use wattwise_model::machine::MachineModel;
 use wattwise_model::workload::{ClockOrigin, Workload};
-use wattwise_replay::library;
+use wattwise_replay::library::{self, LibraryError};
 use wattwise_trace::record;
 
 /// This machine's name.
@@ -23,14 +23,27 @@ const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// # Errors
 /// Bad input: an unknown name, a file that is none, a machine whose files list no CPU.
 pub(crate) fn machine(given: &str) -> Result<MachineModel, Failure> {
+    machine_of("--machine", given)
+}
+
+/// The same, named by another flag.
+fn machine_of(flag: &'static str, given: &str) -> Result<MachineModel, Failure> {
     if given == THIS {
         return this(record::clock_khz).map(|(model, _)| model);
     }
-    match estimated(given)? {
+    match estimated(flag, given)? {
         Some(estimate) => library::parsed(&estimate.text, given).map_err(Failure::work),
-        None => library::machine(given).map_err(|e| match wattwise_emulator::names().any(|n| n == given) {
-            true => Failure::input(format!("{e}; the emulated machine of that name is emulated:{given}")),
-            false => Failure::input(e),
+        None => library::machine(given).map_err(|e| {
+            let e = match e {
+                LibraryError::Unknown { given, nearest, list, .. } => {
+                    LibraryError::Unknown { flag, given, nearest, list }
+                }
+                e => e,
+            };
+            match wattwise_emulator::names().any(|n| n == given) {
+                true => Failure::input(format!("{e}; the emulated machine of that name is emulated:{given}")),
+                false => Failure::input(e),
+            }
         }),
     }
 }
@@ -39,9 +52,7 @@ pub(crate) fn machine(given: &str) -> Result<MachineModel, Failure> {
 /// estimated; none where its files list no CPU.
 pub(crate) fn prices(given: &str, root: &dyn Root) -> Result<Option<MachineModel>, Failure> {
     if given != THIS {
-        let named =
-            machine(given).map_err(|f| Failure { message: format!("--watts-of {}", f.message), ..f })?;
-        return Ok(Some(named));
+        return machine_of("--watts-of", given).map(Some);
     }
     let Some(seen) = SeenMachine::read(root) else { return Ok(None) };
     let (mut model, word) = match root.is_this_machine() {
@@ -57,7 +68,7 @@ pub(crate) fn file_of(given: &str) -> Result<Option<String>, Failure> {
     if given == THIS {
         return this(record::clock_khz).map(|(_, text)| Some(text));
     }
-    Ok(estimated(given)?.map(|estimate| estimate.text))
+    Ok(estimated("--machine", given)?.map(|estimate| estimate.text))
 }
 
 /// This machine as it was calibrated, else its estimate, with the clock that `khz` measures where its kernel does not
@@ -123,13 +134,13 @@ pub(crate) fn apart(given: &[String]) -> Vec<String> {
 }
 
 /// The estimate of a machine that is there as files; none where a model is named.
-fn estimated(given: &str) -> Result<Option<Estimate>, Failure> {
+fn estimated(flag: &str, given: &str) -> Result<Option<Estimate>, Failure> {
     if !is_as_files(given) {
         return Ok(None);
     }
-    let root = root::open(Some(given), "--machine")?;
+    let root = root::open(Some(given), flag)?;
     let seen = SeenMachine::read(&*root)
-        .ok_or_else(|| Failure::input(format!("--machine {given}: its files list no CPU")))?;
+        .ok_or_else(|| Failure::input(format!("{flag} {given}: its files list no CPU")))?;
     Ok(Some(estimate(&seen, &stem(given))))
 }
 

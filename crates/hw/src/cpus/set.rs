@@ -15,12 +15,11 @@ pub struct CpuSet(BTreeSet<u32>);
 
 /// A list that is not in the kernel's notation.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "'{part}' in '{list}' is no CPU number or range; expected numbers up to {MOST} such as 0-3,8 or 0-15:2/4"
-)]
+#[error("{list}: '{part}' {why}; expected numbers up to {MOST} such as 0-3,8 or 0-15:2/4")]
 pub struct BadList {
     list: String,
     part: String,
+    why: &'static str,
 }
 
 impl CpuSet {
@@ -34,7 +33,8 @@ impl CpuSet {
     pub fn parse(list: &str) -> Result<CpuSet, BadList> {
         let mut set = BTreeSet::new();
         for part in list.split([',', ' ']).map(str::trim).filter(|p| !p.is_empty()) {
-            let bad = || BadList { list: list.trim().to_owned(), part: part.to_owned() };
+            let of = |why| BadList { list: list.trim().to_owned(), part: part.to_owned(), why };
+            let bad = || of("is no CPU number or range");
             let number = |text: &str| text.parse::<u32>().ok().filter(|n| *n <= MOST).ok_or_else(bad);
             let (range, stride) = part.split_once(':').map_or((part, None), |(r, s)| (r, Some(s)));
             let (first, last) = match range.split_once('-') {
@@ -45,7 +45,10 @@ impl CpuSet {
                 Some(s) => s.split_once('/').map(|(u, g)| Ok((number(u)?, number(g)?))).ok_or_else(bad)??,
                 None => (1, 1),
             };
-            if first > last || group == 0 {
+            if first > last {
+                return Err(of("ends before it begins"));
+            }
+            if group == 0 {
                 return Err(bad());
             }
             set.extend((first..=last).filter(|cpu| (cpu - first) % group < used));
@@ -201,5 +204,11 @@ mod tests {
             let error = CpuSet::parse(list).expect_err(list).to_string();
             assert!(error.contains("expected numbers"), "{error}");
         }
+        let told = |list| CpuSet::parse(list).expect_err(list).to_string();
+        assert!(
+            told("0,3-1").starts_with("0,3-1: '3-1' ends before it begins; expected"),
+            "{}",
+            told("0,3-1")
+        );
     }
 }

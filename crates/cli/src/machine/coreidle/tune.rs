@@ -43,8 +43,8 @@ pub(crate) struct CoreidleTuneArgs {
     #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = wattwise_figure::increase)]
     slowdown: f64,
     /// Most pairs of runs
-    #[arg(long, value_name = "PAIRS", default_value_t = 30)]
-    pairs: usize,
+    #[arg(long, value_name = "PAIRS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(3..=1_000_000))]
+    pairs: u64,
     /// Most time for them
     #[arg(long, value_name = "DURATION", default_value = "30min")]
     budget: String,
