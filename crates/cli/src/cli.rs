@@ -1,7 +1,7 @@
 //! The command line: one line a command.
 
 use crate::exit::{Failure, Outcome};
-use crate::show::screen::say;
+use crate::show::screen::{self, say};
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::process::ExitCode;
@@ -111,10 +111,10 @@ pub(crate) fn main() -> ExitCode {
     let parsed = parsed.and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)));
     let (cli, matches) = match parsed {
         Ok(parsed) => parsed,
+        // Help and version are answers, not mistakes.
+        Err(e) if !e.use_stderr() => return ended(screen::written(e.print()).map(|()| 0)),
         Err(e) => {
-            // Help and version are answers, not mistakes.
-            let code = if e.use_stderr() { 2 } else { 0 };
-            if code == 0 || e.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+            if e.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
                 _ = e.print();
             } else {
                 let (mistake, meant) = (mistake(&e.to_string()), without_dashes());
@@ -122,11 +122,15 @@ pub(crate) fn main() -> ExitCode {
                 let told = mistake.split("; tip:").next().unwrap_or(&mistake).trim_end_matches(" (--help)");
                 say!("{}{meant}", if meant.is_empty() { &mistake } else { told });
             }
-            return ExitCode::from(code);
+            return ExitCode::from(2);
         }
     };
-    crate::show::screen::say_only(cli.quiet, cli.verbose);
-    let outcome = crate::args::output::check(&command, &matches).and_then(|()| run(cli.command));
+    screen::say_only(cli.quiet, cli.verbose);
+    ended(crate::args::output::check(&command, &matches).and_then(|()| run(cli.command)))
+}
+
+/// How the program ends; a failure is said.
+fn ended(outcome: Outcome) -> ExitCode {
     match outcome {
         Ok(code) => ExitCode::from(code),
         Err(f) => {

@@ -39,6 +39,22 @@ fn mistakes_in_the_call_are_one_line() {
     assert!(out.status.code() == Some(2) && text(&out.stderr).contains("Commands:"));
 }
 
+/// Help is output like another: where it cannot be written, that is a failure, and where its reader has gone, none.
+#[test]
+fn help_that_cannot_be_printed_is_a_failure() {
+    for call in [&["help"][..], &["--version"], &["compare", "--help"], &["policies"]] {
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let out = Command::new(env!("CARGO_BIN_EXE_wattwise")).args(call).stdout(full).output().unwrap();
+        let said = text(&out.stderr);
+        assert_eq!(out.status.code(), Some(1), "{call:?}: {said}");
+        assert!(said.contains("No space left") && said.lines().count() == 1, "{call:?}: {said}");
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let out = Command::new(env!("CARGO_BIN_EXE_wattwise")).args(call).stdout(writer).output().unwrap();
+        assert_eq!((out.status.code(), text(&out.stderr)), (Some(0), String::new()), "{call:?}");
+    }
+}
+
 #[test]
 fn unknown_names_suggest_the_nearest() {
     refused(&["bench", "locks", "--lock", "mutexee"], 2, &["--lock", "mutexee", "glibc", "mcs"]);

@@ -171,7 +171,12 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
         return Ok(());
     }
     let text = styled(text, Screen::Out.colour());
-    match std::io::stdout().lock().write_all(text.as_bytes()) {
+    written(std::io::stdout().lock().write_all(text.as_bytes()))
+}
+
+/// What came of printing.
+pub(crate) fn written(done: std::io::Result<()>) -> Result<(), Failure> {
+    match done.and_then(|()| std::io::stdout().flush()) {
         Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => std::process::exit(0),
         r => r.map_err(Failure::work),
     }
@@ -179,10 +184,7 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
 
 /// Prints a script or a page of ours as it is: no stranger's text is in it.
 pub(crate) fn print_generated(text: &[u8]) -> Result<(), Failure> {
-    match std::io::stdout().lock().write_all(text) {
-        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => std::process::exit(0),
-        r => r.map_err(Failure::work),
-    }
+    written(std::io::stdout().lock().write_all(text))
 }
 
 /// Prints a value as JSON. What a terminal acts on is written as JSON's own escapes, which mean the same.
