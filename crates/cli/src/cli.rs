@@ -4,6 +4,7 @@ use crate::exit::{Failure, Outcome};
 use crate::show::screen::{self, say};
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 /// Which power policy does this work on the least energy?
@@ -107,9 +108,7 @@ fn compare(args: &crate::model::compare::CompareArgs) -> Outcome {
 /// The program.
 pub(crate) fn main() -> ExitCode {
     let command = Cli::command();
-    let parsed = command.clone().try_get_matches_from(arguments());
-    let parsed = parsed.and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)));
-    let (cli, matches) = match parsed {
+    let (cli, matches) = match parsed(&command) {
         Ok(parsed) => parsed,
         // Help and version are answers, not mistakes.
         Err(e) if !e.use_stderr() => return ended(screen::written(e.print()).map(|()| 0)),
@@ -127,6 +126,20 @@ pub(crate) fn main() -> ExitCode {
     };
     screen::say_only(cli.quiet, cli.verbose);
     ended(crate::args::output::check(&command, &matches).and_then(|()| run(cli.command)))
+}
+
+/// The arguments, read. A number below zero is the value of the flag before it, and that flag's to refuse.
+fn parsed(command: &clap::Command) -> Result<(Cli, clap::ArgMatches), clap::Error> {
+    let read = |words: Vec<OsString>| -> Result<_, clap::Error> {
+        let matches = command.clone().try_get_matches_from(words)?;
+        Ok((Cli::from_arg_matches(&matches)?, matches))
+    };
+    let words = arguments();
+    let with_numbers = crate::dashes::numbers_joined(&words);
+    match read(words) {
+        Err(e) if e.kind() == ErrorKind::UnknownArgument => with_numbers.map_or(Err(e), read),
+        parsed => parsed,
+    }
 }
 
 /// How the program ends; a failure is said.
@@ -151,6 +164,7 @@ fn mistake(found: &str) -> String {
     let told = found.split("\nUsage:").next().unwrap_or(found);
     let told = told.split("\nFor more information").next().unwrap_or(told);
     let told = told.strip_prefix("error: ").unwrap_or(told);
+    let told = told.replace("invalid digit found in string", "expected a whole number, 0 or more");
     // A list of missing arguments stays with its heading; a tip follows what it belongs to.
     let mut line = String::new();
     for part in told.lines().map(str::trim).filter(|part| !part.is_empty()) {
@@ -162,8 +176,8 @@ fn mistake(found: &str) -> String {
 }
 
 /// The arguments; a program called by the name of a command is that command.
-fn arguments() -> Vec<std::ffi::OsString> {
-    let mut arguments: Vec<std::ffi::OsString> = std::env::args_os().collect();
+fn arguments() -> Vec<OsString> {
+    let mut arguments: Vec<OsString> = std::env::args_os().collect();
     let called =
         arguments.first().map(std::path::Path::new).and_then(|p| p.file_name()).and_then(|n| n.to_str());
     if let Some(command) = called.filter(|c| ["cpufreq-info", "cpufreq-set"].contains(c)) {

@@ -41,6 +41,28 @@ pub(crate) fn meant(program: &Command, words: &[OsString]) -> Option<String> {
     None
 }
 
+/// The words with each number below zero joined to the flag before it (`--latency=-5`); none where there is no such number. No
+/// flag begins with a digit.
+pub(crate) fn numbers_joined(words: &[OsString]) -> Option<Vec<OsString>> {
+    let is_number = |word: &OsString| {
+        let digits = word.to_str().and_then(|w| w.strip_prefix('-'));
+        digits.is_some_and(|w| w.trim_start_matches('.').starts_with(|c: char| c.is_ascii_digit()))
+    };
+    let takes = |flag: &OsString| is_flag(flag) && !is_number(flag) && !flag.to_string_lossy().contains('=');
+    let ours = words.iter().position(|word| word == "--").unwrap_or(words.len());
+    let mut joined: Vec<OsString> = Vec::new();
+    for (at, word) in words.iter().enumerate() {
+        match joined.last_mut().filter(|flag| at < ours && takes(flag) && is_number(word)) {
+            Some(flag) => {
+                flag.push("=");
+                flag.push(word);
+            }
+            None => joined.push(word.clone()),
+        }
+    }
+    (joined.len() < words.len()).then_some(joined)
+}
+
 /// Whether a word names a bundled workload or mix: some are named after the program that they are recordings of.
 fn is_bundled(word: &OsStr) -> bool {
     let name = word.to_string_lossy();
@@ -71,6 +93,27 @@ fn is_program(word: &OsStr) -> bool {
         true => runs(Path::new(word)),
         false => {
             std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()).any(|p| runs(&p.join(word)))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_below_zero_is_the_value_of_the_flag_before_it() {
+        let joined = |line: &str| {
+            let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            let words = numbers_joined(&words)?.into_iter().map(|w| w.into_string().expect("text"));
+            Some(words.collect::<Vec<_>>().join(" "))
+        };
+        assert_eq!(joined("w set --latency -5us -q").as_deref(), Some("w set --latency=-5us -q"));
+        assert_eq!(joined("w run -p -.5 -- nice -n -5 x").as_deref(), Some("w run -p=-.5 -- nice -n -5 x"));
+        for line in
+            ["w compare --seed 5", "w governor x -5", "w set --max=1 -5", "w run -- nice -n -5 x", "w -5 -5"]
+        {
+            assert_eq!(joined(line), None, "{line}");
         }
     }
 }

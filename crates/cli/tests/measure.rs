@@ -138,6 +138,19 @@ fn what_cannot_be_run_or_set_is_refused_in_a_line() {
     }
 }
 
+/// A number below zero is a value like another: its flag refuses it.
+#[test]
+fn a_number_below_zero_is_refused_by_its_flag() {
+    refused(&["set", "--latency", "-5"], 2, "--latency '-5' is no duration; expected");
+    refused(&["ab", "--seed", "-1", "a", "b"], 2, "'--seed <SEED>': expected a whole number, 0 or more");
+    for command in ["record", "capture"] {
+        for (duration, words) in [("-5", "'-5' is no duration"), ("-5s", "'-5s' is no")]
+        {
+            refused(&[command, "-o", "/dev/null", "--duration", duration], 2, words);
+        }
+    }
+}
+
 /// A command that prints figures of known level and known noise, the same in every run of the test.
 fn noisy(folder: &Path, name: &str, level: f64, step: u32) -> String {
     let count = folder.join(name).display().to_string();
