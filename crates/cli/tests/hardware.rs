@@ -148,6 +148,7 @@ fn what_is_wrong_is_refused_before_anything_is_written() {
     lab.done(&["set", "--cpus", "3", "--online", "off"]);
     lab.refused(&["set", "--cpus", "3", "--governor", "powersave"], 2, "offline");
     lab.refused(&["set", "--online", "off"], 2, "at least one CPU must stay");
+    lab.refused(&["set", "--latency", "2148s"], 2, "up to 2147483646 us");
     lab.done(&["restore"]);
     lab.machine.inject(Fault::Errno {
         pattern: "*/scaling_governor".into(),

@@ -144,7 +144,7 @@ fn a_number_below_zero_is_refused_by_its_flag() {
     refused(&["set", "--latency", "-5"], 2, "--latency '-5' is no duration; expected");
     refused(&["ab", "--seed", "-1", "a", "b"], 2, "'--seed <SEED>': expected a whole number, 0 or more");
     for command in ["record", "capture"] {
-        for (duration, words) in [("-5", "'-5' is no duration"), ("-5s", "'-5s' is no")]
+        for (duration, words) in [("-5", "'-5' is no duration"), ("-5s", "'-5s' is no"), ("0", "more than 0")]
         {
             refused(&[command, "-o", "/dev/null", "--duration", duration], 2, words);
         }

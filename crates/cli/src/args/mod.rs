@@ -21,6 +21,16 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     duration_ns(text, "s").map(Duration::from_nanos).map_err(|e| e.to_string())
 }
 
+/// How long something is recorded: a time that passes, and whose nanoseconds can be counted.
+pub(crate) fn recorded(text: &str) -> Result<Duration, String> {
+    match duration(text)? {
+        time if time.is_zero() || time.as_secs() >= 1_000_000 => {
+            Err("expected more than 0 and less than 1000000s".to_owned())
+        }
+        time => Ok(time),
+    }
+}
+
 /// A latency above 0: `250us`, `1ms`; microseconds where it has no unit. In ns.
 pub(crate) fn latency_ns(text: &str) -> Result<u64, String> {
     match duration_ns(text, "us") {

@@ -6,7 +6,6 @@ use crate::exit::{Failure, Outcome, print, print_json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use wattwise_figure::units::duration_ns;
 use wattwise_hw::capture;
 use wattwise_hw::capture::CaptureOptions;
 
@@ -16,11 +15,11 @@ pub(crate) struct CaptureArgs {
     #[arg(short, long, value_name = "FILE")]
     output: OutputPath,
     /// Follow load, speeds, residencies, energy, temperature and mains for this long (30s, 10min)
-    #[arg(long, alias = "for", value_name = "DURATION")]
-    duration: Option<String>,
+    #[arg(long, alias = "for", value_name = "DURATION", value_parser = crate::args::recorded)]
+    duration: Option<Duration>,
     /// How often
-    #[arg(long, value_name = "DURATION", default_value = "1s")]
-    every: String,
+    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = crate::args::duration)]
+    every: Duration,
     /// Take the firmware's ACPI tables (DSDT, SSDT) too
     #[arg(long)]
     acpi: bool,
@@ -32,17 +31,17 @@ pub(crate) struct CaptureArgs {
 }
 
 pub(crate) fn run(args: &CaptureArgs) -> Outcome {
-    let duration = |flag: &str, text: &str| {
-        duration_ns(text, "s").map(Duration::from_nanos).map_err(|e| Failure::input(format!("--{flag} {e}")))
-    };
-    let every = duration("every", &args.every)?;
-    if every < Duration::from_millis(10) {
-        return Err(Failure::input(format!("--every {}: expected 10ms or more", args.every)));
+    if args.every < Duration::from_millis(10) {
+        return Err(Failure::input(format!("--every {:?}: expected 10ms or more", args.every)));
     }
-    let length = args.duration.as_deref().map_or(Ok(Duration::ZERO), |l| duration("duration", l))?;
     let root = args.root.open()?;
     args.root.tell_left(&*root)?;
-    let options = CaptureOptions { length, every, acpi: args.acpi, registers: Vec::new() };
+    let options = CaptureOptions {
+        length: args.duration.unwrap_or_default(),
+        every: args.every,
+        acpi: args.acpi,
+        registers: Vec::new(),
+    };
     let file = args.output.open("--output")?;
     // A signal ends the series; what was seen until then is written.
     let stop = Arc::new(AtomicBool::new(false));

@@ -85,7 +85,7 @@ refusals! {
     UNKNOWN_IDLE_GOVERNOR = INVAL, "unknown-idle-governor",
         "the kernel has no such idle governor; cpuidle/available_governors lists what it has";
     LATENCY = INVAL, "latency-form",
-        "a latency in microseconds, 0 for no limit, or n/a for no latency at all (polling)";
+        "a latency of up to 2147483646 us (35 minutes), 0 for no limit, or n/a for no latency at all (polling)";
     LAST_CPU = BUSY, "last-cpu",
         "the last CPU that can run cannot be taken offline";
     RATIO = INVAL, "uncore-ratio",
