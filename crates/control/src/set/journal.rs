@@ -204,6 +204,11 @@ impl Journal {
         self.line(&Line::Done)
     }
 
+    /// Its folder.
+    pub fn folder(&self) -> &Path {
+        self.place.folder.path()
+    }
+
     /// All is to stay in force after this process.
     pub fn kept(&mut self) -> io::Result<()> {
         self.line(&Line::Kept)

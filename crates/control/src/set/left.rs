@@ -70,6 +70,7 @@ mod tests {
     use super::*;
     use crate::set::journal::Journal;
     use crate::set::target::Target;
+    use crate::set::transaction::{Change, Transaction};
     use wattwise_emulator::{Emulator, named};
 
     const MAX: &str = "sys/devices/system/cpu/cpufreq/policy0/scaling_max_freq";
@@ -77,6 +78,25 @@ mod tests {
 
     fn value(machine: &Emulator, path: &str) -> String {
         wattwise_hw::root::text(machine, path).expect("there")
+    }
+
+    /// The older of two ends first: what it has to leave goes back with the younger.
+    #[test]
+    fn who_ends_last_puts_back_what_had_to_wait() {
+        let (machine, folder) = (named("core-i5-2gen").expect("bundled"), tempfile::tempdir().expect("made"));
+        let highest = value(&machine, MAX);
+        let to = |value: &str| {
+            let (target, what) = (Target::File(MAX.to_owned()), "maximum".to_owned());
+            let change = Change { target, what, value: value.to_owned(), elsewhere: None };
+            Transaction::apply(&machine, folder.path(), "run", &[change], &[], &|| None).expect("applied")
+        };
+        let (mut older, mut younger) = (to("1600000"), to("1200000"));
+        assert_eq!(older.undo().failed.len(), 1, "it waits");
+        drop(older);
+        assert_eq!(value(&machine, MAX), "1200000");
+        assert!(younger.undo().failed.is_empty());
+        assert_eq!(value(&machine, MAX), highest);
+        assert!(journal::list(folder.path()).expect("read").journals.is_empty());
     }
 
     /// A change of one file, journalled; its owner lives until the journal is dropped.

@@ -79,12 +79,25 @@ impl std::fmt::Display for Restored {
         for (what, value) in &self.foreign {
             write!(f, "; {what} is '{value}', changed by another program, and stays")?;
         }
+        let mut whys: Vec<(&str, Vec<&str>)> = Vec::new();
         for (what, why) in &self.failed {
-            write!(f, "; NOT put back: {what}: {why}")?;
+            match whys.iter_mut().find(|(known, _)| known == why) {
+                Some((_, all)) => all.push(what),
+                None => whys.push((why, vec![what])),
+            }
+        }
+        for (why, all) in whys {
+            let named = all[..all.len().min(MOST_NAMED)].join(", ");
+            let more = all.len().saturating_sub(MOST_NAMED);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            write!(f, "; NOT put back: {named}{more}: {why}")?;
         }
         Ok(())
     }
 }
+
+/// Values that one line names with what they have in common: a large machine has thousands.
+const MOST_NAMED: usize = 3;
 
 /// The boot that we run in, so that settings of an earlier one are not "put back".
 pub fn boot_id(root: &dyn Root) -> String {
@@ -211,5 +224,23 @@ impl WatchedItem<'_> {
             Ok(()) => self.wrote = true,
             Err(e) => self.refusal = Some(why(&e, &self.item.target.path(), root)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_failed_alike_is_one_clause() {
+        let failed = |n: u32| (0..n).map(|cpu| (format!("cpu{cpu}"), "is away".to_owned())).collect();
+        let told = |failed| Restored { failed, ..Restored::default() }.to_string();
+        assert_eq!(told(failed(2)), "0 put back; NOT put back: cpu0, cpu1: is away");
+        let mut many: Vec<_> = failed(9);
+        many.push(("boost".into(), "is locked".into()));
+        assert_eq!(
+            told(many),
+            "0 put back; NOT put back: cpu0, cpu1, cpu2 and 6 more: is away; NOT put back: boost: is locked"
+        );
     }
 }

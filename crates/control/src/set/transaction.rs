@@ -7,6 +7,7 @@
 //! 4. A killed process leaves its journal; [the next command](crate::set::left) or `wattwise restore` does the rest.
 
 use crate::set::journal::Journal;
+use crate::set::left::restore_abandoned;
 use crate::set::original::{Item, Restored, boot_id, put_back};
 use crate::set::target::Target;
 use serde::Serialize;
@@ -281,9 +282,12 @@ impl<'r> Transaction<'r> {
     /// Puts everything back that is still ours. The journal goes when nothing remains to be done.
     pub fn undo(&mut self) -> Restored {
         let Some(journal) = self.journal.take() else { return Restored::default() };
+        let folder = journal.folder().to_owned();
         let restored = put_back(self.root, &self.items, &journal.later_targets());
         // Left behind it would only be found to need nothing.
         _ = journal.finish(&restored);
+        // One that ended before us and had to wait for us. What cannot be put back now stays for the next command.
+        _ = restore_abandoned(self.root, &folder);
         restored
     }
 }
