@@ -24,6 +24,13 @@ impl Failure {
     pub(crate) fn input(e: impl std::fmt::Display) -> Failure {
         Failure { code: 2, message: e.to_string() }
     }
+    /// The same, where a signal ended the work.
+    pub(crate) fn by_signal(self, caught: Option<i32>) -> Failure {
+        match caught {
+            Some(signal) if self.code == 1 => Failure { code: 128 + signal as u8, ..self },
+            _ => self,
+        }
+    }
     /// Not possible on this machine.
     pub(crate) fn impossible(e: impl std::fmt::Display) -> Failure {
         Failure { code: 3, message: e.to_string() }
@@ -57,4 +64,17 @@ pub(crate) struct Named<T> {
 /// Prints a result as JSON that names its schema.
 pub(crate) fn print_json_as(schema: &'static str, result: &impl serde::Serialize) -> Result<(), Failure> {
     print_json(&Named { schema, result })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_that_a_signal_ended_has_its_number() {
+        let code = |failure: Failure, caught| failure.by_signal(caught).code;
+        assert_eq!(code(Failure::work("it came"), Some(15)), 143);
+        assert_eq!(code(Failure::work("it failed"), None), 1);
+        assert_eq!(code(Failure::input("a slip"), Some(15)), 2);
+    }
 }

@@ -128,7 +128,8 @@ pub(crate) fn run(args: &ThroughputArgs) -> Outcome {
         let ran = slowed.map(Slowed::end);
         drop(held);
         if let Some(signal) = signals.caught() {
-            return Err(Failure::work(format!("signal {signal} came; the settings are put back")));
+            return Err(Failure::work(format!("signal {signal} came; the settings are put back"))
+                .by_signal(Some(signal)));
         }
         if let Some(failure) = &measured.failure {
             let last = ended.output.trim_end().lines().last().unwrap_or("");

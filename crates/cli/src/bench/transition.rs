@@ -99,8 +99,10 @@ pub(crate) fn run(args: &TransitionArgs) -> Outcome {
         pin(args.cpu as usize).map_err(Failure::impossible)?;
     }
     let stop = || signals.caught().map(|s| format!("signal {s} came; the governor is put back"));
-    let timed =
-        |stage: &mut dyn Stage| measure(stage, &levels, args.trials, args.seed, &stop).map_err(Failure::work);
+    let timed = |stage: &mut dyn Stage| {
+        measure(stage, &levels, args.trials, args.seed, &stop)
+            .map_err(|e| Failure::work(e).by_signal(signals.caught()))
+    };
     let (by, pairs) = match InItsTime::open(&*root, policy).map_err(Failure::impossible)? {
         Some(mut emulated) => (emulated.by(), timed(&mut emulated)?),
         None => {

@@ -80,7 +80,8 @@ pub(crate) fn run(args: &WakeArgs) -> Outcome {
         let after = states_now(&*root, sleeper as u32);
         drop(held);
         if let Some(signal) = signals.caught() {
-            return Err(Failure::work(format!("signal {signal} came; the C-states are put back")));
+            return Err(Failure::work(format!("signal {signal} came; the C-states are put back"))
+                .by_signal(Some(signal)));
         }
         let entered = before
             .iter()

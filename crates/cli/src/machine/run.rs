@@ -59,8 +59,9 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
     // A daemon that follows the mains would change what is measured.
     let changes = !wishes.settings.is_empty() || wishes.cores.is_some();
     let _paused = if changes { step_back(&**root, "wattwise run")? } else { None };
-    let mut held =
-        hold(&**root, &args.root.journal()?, &crate::args::command_line(), &wishes, &|| signals.reason())?;
+    let (journal, command) = (args.root.journal()?, crate::args::command_line());
+    let mut held = hold(&**root, &journal, &command, &wishes, &|| signals.reason())
+        .map_err(|e| Failure::from(e).by_signal(signals.caught()))?;
     let job = CommandJob { command: args.command.clone(), profile, ..CommandJob::default() };
     let (measured, ended) = measure(&mut observer, &job, &signals)
         .map_err(|e| Failure { code: e.code(), message: e.to_string() })?;

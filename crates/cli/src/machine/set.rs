@@ -262,7 +262,7 @@ pub(crate) fn apply(
     let command = crate::args::command_line();
     let mut held = plan.apply(root, journal, &command, &stop).map_err(|e| match e {
         TransactionError::Journal { .. } => Failure::impossible(e),
-        other => Failure::work(other),
+        other => Failure::work(other).by_signal(signals.caught()),
     })?;
     let outcomes = held.as_ref().map(|t| t.outcomes().to_vec()).unwrap_or_default();
     if json {
