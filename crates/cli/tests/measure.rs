@@ -99,6 +99,10 @@ fn what_cannot_be_run_or_set_is_refused_in_a_line() {
     refused(&["run", "--", "/no/such/command"], 127, "No such file");
     refused(&["run", "-p", "governr=x", "--", "true"], 2, "--governr");
     refused(&["run", "-p", "/no/such/profile.toml", "--", "true"], 2, "expected a policy file or a profile");
+    refused(&["run", "-p", "cpus=0", "--", "true"], 2, "--policy cpus=0: sets nothing; expected");
+    refused(&["run", "-p", "powersave,max=60%", "--", "true"], 2, "joined by +, such as powersave+max=60%");
+    refused(&["emulate", "bc10", "/proc"], 2, "/proc: is not empty");
+    refused(&["capture", "-o", "/dev/null", "--duration", "1s", "--every", "2s"], 2, "--every 2s: is longer");
     refused(&["run", "--thread-profile", "tstate=99x", "--", "true"], 2, "--thread-profile");
     if !Path::new("/dev/powerctl").exists() {
         refused(&["run", "--thread-profile", "tstate=8", "--", "true"], 3, "powerctl");

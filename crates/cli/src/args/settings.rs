@@ -127,11 +127,13 @@ impl ArmArgs<'_> {
         }
         if policy::is_settings(text) {
             let args = one_word(text)?;
-            return Ok(Wishes {
-                settings: args.settings()?,
-                selector: args.selector.selector(),
-                cores: None,
-            });
+            let settings = args.settings()?;
+            if settings.is_empty() {
+                return Err(Failure::input(format!(
+                    "--policy {text}: sets nothing; expected a setting beside it, such as max=60%,{text}"
+                )));
+            }
+            return Ok(Wishes { settings, selector: args.selector.selector(), cores: None });
         }
         if is_cores(text) {
             // Alone, as it could be written before there was a language.
@@ -243,6 +245,10 @@ impl ArmArgs<'_> {
                      governor=powersave,max=60%, @FILE for a result's policy, or the .toml of a policy or a profile"
                 ))
             }
+            PolicyError::Several { .. } => Failure::input(format!(
+                "--policy {text}: one policy at a time; expected limits joined by +, such as powersave+max=60%, or settings \
+                 such as governor=powersave,max=60%"
+            )),
             error => Failure::input(error),
         }
     }

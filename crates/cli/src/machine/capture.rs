@@ -34,6 +34,12 @@ pub(crate) fn run(args: &CaptureArgs) -> Outcome {
     if args.every < Duration::from_millis(10) {
         return Err(Failure::input(format!("--every {:?}: expected 10ms or more", args.every)));
     }
+    if let Some(time) = args.duration.filter(|time| *time < args.every) {
+        return Err(Failure::input(format!(
+            "--every {:?}: is longer than --duration {time:?}; expected a shorter time, to see what moves",
+            args.every
+        )));
+    }
     let root = args.root.open()?;
     args.root.tell_left(&*root)?;
     let options = CaptureOptions {

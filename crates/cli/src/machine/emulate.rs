@@ -74,6 +74,10 @@ pub(crate) fn run(args: &EmulateArgs) -> Outcome {
     // A mount hides what is below it: no link of a stranger's says where.
     wattwise_hw::root::folder::open(&args.mountpoint)
         .map_err(|e| Failure::input(format!("{}: {e}", args.mountpoint.display())))?;
+    if std::fs::read_dir(&args.mountpoint).is_ok_and(|mut found| found.next().is_some()) {
+        let problem = "is not empty, and a mount would hide what is in it; expected an empty folder";
+        return Err(Failure::input(format!("{}: {problem}", args.mountpoint.display())));
+    }
     serve(args, &machine)
 }
 
