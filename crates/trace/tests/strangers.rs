@@ -732,6 +732,11 @@ fn a_packed_stream_that_is_cut_is_used_so_far() {
         let share = w.span_ns as f64 / whole as f64;
         assert!((0.3..0.7).contains(&share), "{name}: {share}");
     }
+    // So is a short one, which a single read would hold.
+    let short = standard(&rounds(400));
+    let (packed, whole) = (xz(short.as_bytes()), lift(short.as_bytes()).unwrap().span_ns);
+    let share = lift(&packed[..packed.len() / 2]).unwrap().span_ns as f64 / whole as f64;
+    assert!((0.4..0.6).contains(&share), "{share} of {} bytes", short.len());
     // Of less than a block nothing is known.
     let line = refused(&xz(plain.as_bytes())[..60]);
     assert!(line.contains("cut short before its first block ends"), "{line}");
