@@ -625,7 +625,7 @@ fn a_planted_journal_is_not_followed() {
     use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::tempdir().unwrap();
     let (tree, journal) = (folder.path().join("tree"), folder.path().join("tree.journal"));
-    std::fs::create_dir_all(&tree).unwrap();
+    std::fs::create_dir_all(tree.join("sys/devices/system/cpu/cpu0")).unwrap();
     std::fs::create_dir(&journal).unwrap();
     std::fs::write(folder.path().join("x"), "theirs").unwrap();
     let planted = concat!(

@@ -125,7 +125,9 @@ fn what_stands_still_is_not_calibrated() {
     m.done(&["capture", "--root", &m.root(), "-o", "it stands still.wattwise"]);
     let tree = m.path("a tree of files/sys/devices/system/cpu");
     std::fs::create_dir_all(&tree).unwrap();
-    std::fs::write(tree.join("online"), "0\n").unwrap();
+    for list in ["present", "online"] {
+        std::fs::write(tree.join(list), "0\n").unwrap();
+    }
     for root in ["it stands still.wattwise", "a tree of files"] {
         let out = m.wattwise(&["calibrate", "--root", root, "--budget", "45s", "-o", "none.toml"]);
         let why = told(&out);

@@ -95,6 +95,8 @@ pub struct OpenJournal {
     pub kept: bool,
     /// Whether its owner lives. Else this process has it locked until the value is dropped.
     pub held: bool,
+    /// Another process has it open, its owner or one that looks at it or puts it back.
+    locked: bool,
     file: File,
     place: JournalPlace,
 }
@@ -292,13 +294,6 @@ pub fn look(folder: &Path) -> io::Result<Listing> {
     list_for(folder, OFlags::RDONLY)
 }
 
-/// Waits until nobody else puts journals of this folder back, and has the others wait until the value ends.
-pub(super) fn lock(folder: &Path) -> io::Result<File> {
-    let file = PrivateFolder::open(folder)?.file("restore.lock", OFlags::RDWR | OFlags::CREATE)?;
-    file.lock()?;
-    Ok(file)
-}
-
 fn list_for(folder: &Path, how: OFlags) -> io::Result<Listing> {
     match PrivateFolder::open(folder) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Listing::default()),
@@ -366,7 +361,7 @@ fn read(place: JournalPlace, file: File, locked: bool) -> Result<OpenJournal, St
     items.iter_mut().for_each(|item| item.unsettled = !done);
     let held = locked && wattwise_child::stat(pid).is_some_and(|s| s.started == started);
     let path = place.folder.path().join(&place.name);
-    Ok(OpenJournal { path, pid, boot_id, command, items, done, kept, held, file, place })
+    Ok(OpenJournal { path, pid, boot_id, command, items, done, kept, held, locked, file, place })
 }
 
 impl Listing {
@@ -380,6 +375,16 @@ impl OpenJournal {
     /// Whether its owner was killed, and what it changed was to go back with it.
     pub fn is_abandoned(&self) -> bool {
         !self.held && !self.kept && !self.items.is_empty()
+    }
+
+    /// Whether another process is at it now.
+    pub(super) fn is_locked(&self) -> bool {
+        self.locked
+    }
+
+    /// Waits until that one is done.
+    pub(super) fn wait(self) -> io::Result<()> {
+        self.file.lock()
     }
 
     /// What it means for putting back.

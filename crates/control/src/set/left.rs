@@ -23,12 +23,17 @@ pub fn restore_left(root: &dyn Root, folder: &Path) -> io::Result<Vec<Restored>>
 /// # Errors
 /// The folder cannot be read or written.
 pub fn restore_abandoned(root: &dyn Root, folder: &Path) -> io::Result<Vec<(String, Restored)>> {
-    if !journal::list(folder)?.journals.iter().any(OpenJournal::is_abandoned) {
-        return Ok(Vec::new());
+    loop {
+        let mut listing = journal::list(folder)?;
+        let Some(at) = listing.journals.iter().position(|f| f.is_abandoned() && f.is_locked()) else {
+            return put_back(root, listing, OpenJournal::is_abandoned);
+        };
+        // Another puts it back now, and will then set what it wants: to do it again would undo that. The locks on the others go
+        // first, so that nobody waits for us meanwhile.
+        let busy = listing.journals.swap_remove(at);
+        drop(listing);
+        busy.wait()?;
     }
-    // One at a time: the second would undo what the first has set since.
-    let _lock = journal::lock(folder)?;
-    put_back(root, journal::list(folder)?, OpenJournal::is_abandoned)
 }
 
 /// The commands that were killed in this boot and left the machine changed.
