@@ -19,7 +19,7 @@ use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::Path;
 use wattwise_control::private::PrivateFolder;
-use wattwise_control::set::left::restore_left;
+use wattwise_control::set::left::restore_abandoned;
 use wattwise_hw::clock::{self, Moment};
 use wattwise_hw::root::Root;
 use wattwise_hw::states::writers;
@@ -158,8 +158,8 @@ impl<'r> Daemon<'r> {
         profile: Option<&str>,
         now: Moment,
     ) -> Daemon<'r> {
-        match restore_left(root, &places.journal) {
-            Ok(all) => all.iter().for_each(|r| say(&format!("a killed wattwise left a journal: {r}"))),
+        match restore_abandoned(root, &places.journal) {
+            Ok(all) => all.iter().for_each(|(command, r)| say(&format!("left by a killed '{command}': {r}"))),
             Err(e) => say(&format!("{}: {e}", places.journal.display())),
         }
         let conflicts = conflicts(root);
@@ -329,7 +329,8 @@ fn only_one(folder: &Path) -> Result<File, DaemonError> {
     })
 }
 
-/// Puts back what a killed daemon left: for the unit that follows its end. What a living process holds is left alone.
+/// Puts back what a killed daemon left: for the unit that follows its end. What a living process holds is left alone, and so is what
+/// `wattwise set` was to leave in force.
 ///
 /// # Errors
 /// The journals cannot be read or finished.
@@ -339,9 +340,9 @@ pub fn restore(root: &dyn Root, places: &Places) -> Result<u8, DaemonError> {
         wattwise_control::cores::hold::clean(root, &places.journal, true)
             .map_err(|e| failed(e.to_string()))?;
     }
-    let all = restore_left(root, &places.journal).map_err(|e| failed(e.to_string()))?;
-    all.iter().for_each(|restored| say(&restored.to_string()));
-    Ok(u8::from(all.iter().any(|restored| !restored.failed.is_empty())))
+    let all = restore_abandoned(root, &places.journal).map_err(|e| failed(e.to_string()))?;
+    all.iter().for_each(|(_, restored)| say(&restored.to_string()));
+    Ok(u8::from(all.iter().any(|(_, restored)| !restored.failed.is_empty())))
 }
 
 /// Runs until a signal comes, and puts everything back.

@@ -1,7 +1,7 @@
 //! Wishes that stand, on emulated machines.
 
 use super::*;
-use crate::set::left::restore_left;
+use crate::set::left::restore_abandoned;
 use wattwise_emulator::{Emulator, Fault, Op, named};
 
 const EPP: &str = "sys/devices/system/cpu/cpufreq/policy0/energy_performance_preference";
@@ -76,7 +76,7 @@ fn a_killed_one_is_put_back_but_for_what_was_let_go() {
     let foreign = standing.look();
     standing.let_go(&foreign[0].target);
     killed(standing);
-    restore_left(&machine, folder.path()).expect("restored");
+    restore_abandoned(&machine, folder.path()).expect("restored");
     assert_eq!(machine.read(EPP).expect("there"), b"balance_power\n");
     assert_eq!(machine.read(EPP3).expect("there"), b"balance_performance\n");
 }
@@ -162,7 +162,7 @@ fn a_kill_in_a_turn_is_put_back() {
     standing.want(&[change(EPP3, "balance_power")], &[]).expect("journalled");
     standing.want(&[change(EPP, "power"), change(EPP3, "power")], &[]).expect("journalled");
     killed(standing);
-    restore_left(&machine, folder.path()).expect("restored");
+    restore_abandoned(&machine, folder.path()).expect("restored");
     assert_eq!(machine.snapshot(), before);
 }
 
@@ -196,7 +196,7 @@ fn a_kill_between_two_turns_leaves_what_a_user_set_there() {
             let standing = after_turns(&machine, folder.path(), (turns, cuts));
             machine.write(EPP, b"balance_power").expect("taken");
             killed(standing);
-            restore_left(&machine, folder.path()).expect("restored");
+            restore_abandoned(&machine, folder.path()).expect("restored");
             assert_eq!(
                 [EPP, EPP1, EPP3].map(epp),
                 ["balance_power", "balance_performance", "balance_performance"]
@@ -205,7 +205,7 @@ fn a_kill_between_two_turns_leaves_what_a_user_set_there() {
             let mut standing = after_turns(&machine, folder.path(), (turns, cuts));
             standing.want(&[change(EPP, "power"), change(EPP3, "power")], &[]).expect("journalled");
             killed(standing);
-            restore_left(&machine, folder.path()).expect("restored");
+            restore_abandoned(&machine, folder.path()).expect("restored");
             assert_eq!(
                 [EPP, EPP1, EPP3].map(epp),
                 ["balance_power", "balance_performance", "balance_performance"]
