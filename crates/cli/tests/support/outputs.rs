@@ -50,7 +50,7 @@ pub(crate) const OUTPUTS: &[OutputCase] = &[
         "tune",
         "output",
         Kind::Result,
-        "tune work.toml other.toml -m thinkpad-r51 --space burst --budget trials=4 --replicas 40 --log log.jsonl -o {}",
+        "tune work.toml -m thinkpad-r51 --space burst --budget trials=4 --replicas 40 --log log.jsonl -o {}",
     ),
     case(
         "tune",
