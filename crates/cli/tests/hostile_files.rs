@@ -216,6 +216,7 @@ fn a_journal_acts_nowhere() {
             std::fs::create_dir(folder).unwrap();
             std::fs::set_permissions(folder, PermissionsExt::from_mode(mode)).unwrap();
         }
+        std::fs::create_dir_all(tree.join("sys/devices/system/cpu/cpu0")).unwrap();
         let line = |schema: &str, file: &str| {
             let header = serde_json::json!({"header": {"schema": schema, "pid": 1, "started": 1, "boot_id": "", "command": text}});
             let item =
