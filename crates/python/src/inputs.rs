@@ -140,6 +140,11 @@ impl Workload {
         let work = if is_file_of_text(&name) {
             let text = String::from_utf8_lossy(&data);
             work::file::parse(&text, &name).map_err(error)?
+        } else if name.ends_with(".json")
+            && let Some(work) =
+                std::str::from_utf8(&data).ok().and_then(|text| work::rtapp::parse(text, &name))
+        {
+            work.map_err(error)?
         } else {
             let source = Source::Bytes { name: name.clone(), data: data.clone() };
             alone(py, move || wattwise_trace::import(source, &options))?.map_err(error)?

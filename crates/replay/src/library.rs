@@ -276,7 +276,7 @@ fn read_text(path: &Path) -> Result<String, LibraryError> {
     if text.trim().is_empty() { Err(LibraryError::Empty { path: path.to_owned() }) } else { Ok(text) }
 }
 
-/// A workload by name or file: bundled, a workload file (`*.toml`), or a recording in any known format.
+/// A workload by name or file: bundled, a workload file (`*.toml`, or rt-app's `*.json`), or a recording in any known format.
 ///
 /// # Errors
 /// One line: an unknown name with the nearest, or what is wrong with the file.
@@ -309,6 +309,13 @@ pub fn workload(given: &str, options: &ImportOptions) -> Result<Workload, Librar
     }
     if path.extension().is_some_and(|e| e == "toml") {
         return Ok(stated(workload::file::parse(&read_text(path)?, given)?, options));
+    }
+    // What is larger than a file that people write is some trace as JSON.
+    if path.extension().is_some_and(|e| e == "json")
+        && let Ok(text) = read_text(path)
+        && let Some(work) = workload::rtapp::parse(&text, given)
+    {
+        return Ok(stated(work?, options));
     }
     Ok(wattwise_trace::import(Source::Path(path.to_owned()), options)?)
 }
@@ -408,6 +415,27 @@ mod tests {
             parsed.default_idle = idle.to_owned();
             let error = known(parsed, "mine.toml").expect_err("no such policy").to_string();
             assert!(error.starts_with("mine.toml: platform.idle_policy") && error.contains(told), "{error}");
+        }
+    }
+
+    #[test]
+    fn json_with_tasks_is_rt_apps_and_other_json_no_recording() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let read = |name: &str, text: &str| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, text).expect("written");
+            workload(&path.display().to_string(), &ImportOptions::default()).map_err(|e| e.to_string())
+        };
+        let work =
+            read("a.json", "/* mine */ {\"tasks\": {\"a\": {\"loop\": 2, \"run\": 5}}}").expect("sound");
+        assert_eq!((work.name.as_str(), work.tasks.len()), ("a.json", 1));
+        for (text, told) in [
+            ("{\"tasks\": {\"a\": {\"loop\": 2, \"fork\": \"b\"}}}", "a.json: task 'a': 'fork': not among"),
+            ("{\"tasks\": [1]}", "JSON, no recording that wattwise reads"),
+            ("{\"ph\": 1}", "Chrome"),
+        ] {
+            let error = read("a.json", text).expect_err(told);
+            assert!(error.contains(told) && !error.contains('\n'), "{error}");
         }
     }
 

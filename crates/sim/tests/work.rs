@@ -225,3 +225,25 @@ fn parts_are_taken_by_whoever_is_free_and_senders_never_wait() {
         assert!((took - ms).abs() < 0.02 * ms, "{given}: {took} ms");
     }
 }
+
+/// rt-app's files on their own clock. 2 of each 16 ms keep one CPU busy for 12.5 % of the time. Of two that resume each other one works at a
+/// time: five rounds of 1 and 3 ms take 20 ms, in which the two CPUs are busy for 20 ms together.
+#[test]
+fn rt_apps_tasks_take_the_time_that_their_file_says() {
+    let play = |tasks: &str| {
+        let text = format!(
+            "{{\"tasks\": {{{tasks}}}, \"global\": {{\"duration\": 8, \"reference_khz\": 1000000}}}}"
+        );
+        let read = wattwise_model::workload::rtapp::parse(&text, "x.json").unwrap().unwrap();
+        let (own, _) = play(&read.replica(0).unwrap(), 0, |_| {});
+        let busy_ns: u64 = own.cpus.iter().map(|c| c.busy_ns).sum();
+        (own.elapsed_ns as f64 / 1e6, busy_ns as f64 / 1e6)
+    };
+    let (ms, busy_ms) =
+        play(r#""a": {"run": 2000, "timer": {"ref": "unique", "period": 16000}, "cpus": [1]}"#);
+    assert!((busy_ms / ms - 0.125).abs() < 1e-4 && (ms - 8000.0).abs() < 16.0, "{busy_ms} of {ms} ms");
+    let (ms, busy_ms) = play(
+        r#""a": {"loop": 5, "run": 1000, "resume": "b", "suspend": "a"}, "b": {"suspend", "run": 3000, "resume": "a"}"#,
+    );
+    assert!((ms - 20.0).abs() < 0.02 && (busy_ms - 20.0).abs() < 0.02, "{busy_ms} of {ms} ms");
+}

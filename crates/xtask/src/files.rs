@@ -4,8 +4,9 @@
 use std::path::Path;
 
 /// The page's sections: a module's head, and the sources in which the keys of its files are.
-const SECTIONS: [(&str, &[&str]); 3] = [
+const SECTIONS: [(&str, &[&str]); 4] = [
     ("workload/file.rs", &["workload/file.rs"]),
+    ("workload/rtapp.rs", &[]),
     ("machine/file.rs", &["machine/tables.rs", "machine/range.rs"]),
     ("estimate/sheet.rs", &["estimate/sheet.rs"]),
 ];

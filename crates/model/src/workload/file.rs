@@ -70,8 +70,18 @@ pub struct WorkloadError {
     problem: String,
 }
 
+impl WorkloadError {
+    pub(super) fn new(origin: &str, problem: String) -> WorkloadError {
+        WorkloadError { origin: origin.into(), problem }
+    }
+}
+
 /// Tasks that a workload may have: more are a slip of the pen.
-const MAX_TASKS: u64 = 100_000;
+pub(super) const MAX_TASKS: u64 = 100_000;
+/// Locks that it may have.
+pub(super) const MAX_LOCKS: usize = 65_536;
+/// The clock of run times in a file that does not say it.
+pub(super) const DEFAULT_KHZ: u32 = 3_000_000;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -90,7 +100,7 @@ struct File {
 }
 
 fn default_khz() -> u32 {
-    3_000_000
+    DEFAULT_KHZ
 }
 
 #[derive(Clone, Copy, Deserialize)]
@@ -293,7 +303,7 @@ fn wake_all(name: &str, file: &File, first: &[u32]) -> Result<Vec<Step>, String>
 /// # Errors
 /// One line that names the place, what was expected and what to do.
 pub fn parse(text: &str, origin: &str) -> Result<Workload, WorkloadError> {
-    let fail = |problem: String| WorkloadError { origin: origin.into(), problem };
+    let fail = |problem: String| WorkloadError::new(origin, problem);
     let file: File = toml::from_str(text).map_err(|e| {
         let line = e.span().map_or(1, |s| text[..s.start.min(text.len())].matches('\n').count() + 1);
         fail(format!("line {line}: {}", e.message()))
@@ -401,8 +411,8 @@ fn step(table: &StepTable, file: &File, first: &[u32], jobs: &[&String], copy: u
         }
         // Several steps; made where the list is.
         StepTable::WakeAll(name) => return Err(format!("wake_all = '{name}': not within a step")),
-        StepTable::Lock(l) | StepTable::Unlock(l) if *l >= 65_536 => {
-            return Err(format!("lock {l}: expected 0 to 65535"));
+        StepTable::Lock(l) | StepTable::Unlock(l) if *l as usize >= MAX_LOCKS => {
+            return Err(format!("lock {l}: expected 0 to {}", MAX_LOCKS - 1));
         }
         StepTable::Lock(l) => Step::Lock(*l),
         StepTable::Unlock(l) => Step::Unlock(*l),

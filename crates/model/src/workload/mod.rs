@@ -11,6 +11,7 @@ pub mod file;
 pub mod generate;
 pub mod pattern;
 pub mod replica;
+pub mod rtapp;
 pub mod script;
 pub mod scripted;
 

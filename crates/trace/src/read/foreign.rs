@@ -89,7 +89,7 @@ const KINDS: [Foreign; 20] = [
     },
     Foreign {
         what: "JSON",
-        remedy: "expected a recording: perf.data, trace.dat or ftrace text",
+        remedy: "expected a recording (perf.data, trace.dat or ftrace text), or rt-app's JSON: a .json with an object \"tasks\"",
         is: is_json,
     },
     Foreign {
