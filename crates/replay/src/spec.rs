@@ -14,8 +14,8 @@
 //! has its own. Any value may be a scan of many ([`expand`]).
 
 use std::path::Path;
-use wattwise_figure::nearest;
 use wattwise_figure::units::{self, trim};
+use wattwise_figure::{nearest, suggest};
 use wattwise_model::machine::MachineModel;
 use wattwise_policy::chosen::{ChoiceError, CoresSpec, IdleSpec};
 use wattwise_policy::idle::shallow::no_deeper_than;
@@ -127,11 +127,28 @@ pub enum PolicyError {
         /// What is wrong with it.
         source: SpecError,
     },
+    /// A word that says nothing of a policy.
+    #[error("{}'{part}' is no part of a policy{hint}; expected {PARTS}", flag(.given))]
+    Part {
+        /// What was written.
+        given: String,
+        /// The word.
+        part: String,
+        /// What may be meant.
+        hint: String,
+    },
+    /// A part without a policy of the speed before it.
+    #[error("{}{word} {does}; expected a policy of the speed before it, such as schedutil+{word}", flag(.given))]
+    NoSpeed {
+        /// What was written.
+        given: String,
+        /// The part's name.
+        word: String,
+        /// What it chooses.
+        does: &'static str,
+    },
     /// A second word of a kind, or a word in the wrong place.
-    #[error(
-        "{}'{word}' is one part too many; expected SPEED[+IDLE][+PLACEMENT][+CORES][+max=..][+min=..][+noboost][+cmax=..][+latency=..][+power=..][+ticks]",
-        flag(.given)
-    )]
+    #[error("{}'{word}' is one part too many; expected {PARTS}", flag(.given))]
     Twice {
         /// What was written.
         given: String,
@@ -176,6 +193,17 @@ pub enum PolicyError {
     },
 }
 
+/// The parts of a policy, in their order.
+const PARTS: &str =
+    "SPEED[+IDLE][+PLACEMENT][+CORES][+max=..][+min=..][+noboost][+cmax=..][+latency=..][+power=..][+ticks]";
+
+/// What other tools call a part, and how it is written here.
+const OTHER_WORDS: [(&[&str], &str); 3] = [
+    (&["cap", "pl1", "tdp", "rapl", "watts"], "power=15W"),
+    (&["turbo", "noturbo", "no_turbo", "boost"], "noboost"),
+    (&["epp"], "hwp:epp=102"),
+];
+
 /// The flag that an error names.
 fn flag(given: &str) -> String {
     format!("--policy {given}: ")
@@ -195,6 +223,8 @@ impl PolicyError {
             PolicyError::Unknown { given, .. }
             | PolicyError::Several { given }
             | PolicyError::Settings { given, .. }
+            | PolicyError::Part { given, .. }
+            | PolicyError::NoSpeed { given, .. }
             | PolicyError::Twice { given, .. }
             | PolicyError::Limit { given, .. }
             | PolicyError::Scan { given, .. } => {
@@ -228,13 +258,14 @@ fn word(part: &str) -> &str {
     part.split_once(':').map_or(part, |(name, _)| name)
 }
 
+/// Limits that take a value, and those that do not.
+const LIMITS: [&str; 5] = ["max", "min", "cmax", "latency", "power"];
+const SWITCHES: [&str; 2] = ["noboost", "ticks"];
+
 /// Whether a part is a limit.
 pub(crate) fn is_limit(part: &str) -> bool {
     let name = part.split_once('=').map_or(part, |(name, _)| name);
-    match part.contains('=') {
-        true => ["max", "min", "cmax", "latency", "power"].contains(&name),
-        false => ["noboost", "ticks"].contains(&name),
-    }
+    if part.contains('=') { LIMITS.contains(&name) } else { SWITCHES.contains(&name) }
 }
 
 /// Cuts at each `+` that a known idle policy, placement, core policy or limit follows.
@@ -252,6 +283,54 @@ fn parts(text: &str) -> Vec<&str> {
     }
     let ends = cut.iter().skip(1).map(|c| c - 1).chain([text.len()]);
     cut.iter().copied().zip(ends).map(|(from, to)| &text[from..to]).collect()
+}
+
+/// The first word behind the policy of the speed that says nothing of a policy.
+fn no_part(text: &str) -> Option<PolicyError> {
+    let ends = text.match_indices('+').map(|(at, _)| at);
+    let speed_ends = ends.filter(|&at| find_speed(word(&text[..at])).is_some()).last()?;
+    let known = |part: &str| {
+        let name = word(part);
+        is_limit(part)
+            || idle::find(name).is_some()
+            || placement::find(part).is_some()
+            || cores::find(name).is_some()
+    };
+    let part = text[speed_ends + 1..].split('+').find(|part| !known(part))?;
+    let name = part.split_once(['=', ':']).map_or(part, |(name, _)| name);
+    let hint = match OTHER_WORDS.iter().find(|(words, _)| words.contains(&name)) {
+        Some((_, ours)) => format!("; did you mean \"{ours}\"?"),
+        None => {
+            let names = idle::ALL.iter().map(|i| i.name).chain(placements().map(|p| p.word));
+            suggest(name, names.chain(cores::ALL.iter().map(|c| c.name)).chain(LIMITS).chain(SWITCHES))
+        }
+    };
+    Some(PolicyError::Part { given: text.to_owned(), part: part.to_owned(), hint })
+}
+
+/// Why a text does not begin with a policy of the speed.
+fn no_speed(text: &str) -> PolicyError {
+    let given = text.to_owned();
+    if let Some((first, _)) = text.split_once(',')
+        && PolicySpec::parse(first).is_ok()
+    {
+        return PolicyError::Several { given };
+    }
+    let first = word(text.split('+').next().unwrap_or_default());
+    let does = match () {
+        () if idle::find(first).is_some() => Some("chooses C-states"),
+        () if placement::find(first).is_some() => Some("places tasks"),
+        () if cores::find(first).is_some() => Some("chooses CPUs"),
+        () if is_limit(first) || LIMITS.contains(&first) => Some("is a limit"),
+        () => None,
+    };
+    match does {
+        Some(does) => PolicyError::NoSpeed { given, word: first.to_owned(), does },
+        None => {
+            let known = speed::ALL.iter().map(|p| p.name).chain([CURRENT.name]);
+            PolicyError::Unknown { given, nearest: nearest(first, known) }
+        }
+    }
 }
 
 /// A policy's rule for the speed and the parts beside it, as they are written: `powerd+++max=60%` is `powerd++` and `max=60%`.
@@ -287,13 +366,8 @@ impl PolicySpec {
         }
         let given = || text.to_owned();
         let all = parts(text);
-        let speed = find_speed(word(all[0])).ok_or_else(|| match text.split_once(',') {
-            Some((first, _)) if PolicySpec::parse(first).is_ok() => PolicyError::Several { given: given() },
-            _ => PolicyError::Unknown {
-                given: given(),
-                nearest: nearest(word(all[0]), speed::ALL.iter().map(|p| p.name).chain([CURRENT.name])),
-            },
-        })?;
+        let speed =
+            find_speed(word(all[0])).ok_or_else(|| no_part(text).unwrap_or_else(|| no_speed(text)))?;
         let settings = |params, part: &str| {
             let (policy, list) = part.split_once(':').unwrap_or((part, ""));
             // The kernel's names are taken too.
@@ -304,13 +378,15 @@ impl PolicySpec {
                 None => pair.to_owned(),
             };
             let list = list.split(',').map(named).collect::<Vec<_>>().join(",");
-            Settings::parse(params, &list).map_err(|source| PolicyError::Settings { given: given(), source })
+            Settings::parse(params, &list).map_err(|source| {
+                no_part(text).unwrap_or_else(|| PolicyError::Settings { given: given(), source })
+            })
         };
         let mut spec =
             PolicySpec { speed_settings: settings(speed.params, all[0])?, ..PolicySpec::alone(speed) };
         for part in &all[1..] {
             if is_limit(part) {
-                spec.limit(text, part)?;
+                spec.limit(text, part).map_err(|e| no_part(text).unwrap_or(e))?;
                 continue;
             }
             let twice = || PolicyError::Twice { given: given(), word: (*part).to_owned() };
@@ -326,7 +402,7 @@ impl PolicySpec {
                 (None, None, Some(item)) if last && !fixes_cpus => {
                     spec.cores = Some(CoresSpec { cores: item, settings: settings(item.params, part)? });
                 }
-                _ => return Err(twice()),
+                _ => return Err(no_part(text).unwrap_or_else(twice)),
             }
         }
         if let (Some(min), Some(max)) = (spec.limits.min, spec.limits.max)
@@ -815,6 +891,35 @@ mod tests {
     }
 
     #[test]
+    fn what_is_no_part_is_named_with_what_may_be_meant() {
+        let told = |text: &str| PolicySpec::parse(text).unwrap_err().to_string();
+        for (text, part, hint) in [
+            ("performance+cap=15W", "cap=15W", "; did you mean \"power=15W\"?"),
+            ("hwp:epp=102+turbo=off", "turbo=off", "; did you mean \"noboost\"?"),
+            ("performance+teoo", "teoo", "; did you mean \"teo\"?"),
+            ("performance+teo+smt=off", "smt=off", ""),
+            ("powerd+++max=60%+cpus=2", "cpus=2", ""),
+        ] {
+            let expected =
+                format!("--policy {text}: '{part}' is no part of a policy{hint}; expected SPEED[+IDLE]");
+            assert!(told(text).starts_with(&expected), "{}", told(text));
+        }
+        for (text, does) in [
+            ("teo", "teo chooses C-states"),
+            ("menu+pack", "menu chooses C-states"),
+            ("pack", "pack places tasks"),
+            ("consolidate:period=10", "consolidate chooses CPUs"),
+            ("noboost", "noboost is a limit"),
+        ] {
+            let expected = format!("--policy {text}: {does}; expected a policy of the speed before it");
+            assert!(told(text).starts_with(&expected), "{}", told(text));
+        }
+        assert!(told("performance+teo+menu").contains("'menu' is one part too many"));
+        assert!(told("performance+max=6x").contains("max=6x: expected"), "{}", told("performance+max=6x"));
+        assert!(told("perfomance+teo").contains("did you mean 'performance'?"));
+    }
+
+    #[test]
     fn specs_come_back_as_written() {
         for text in [
             "performance",
@@ -888,7 +993,7 @@ mod tests {
             ("schedutil+latency=soon", "such as 50us"),
             ("schedutil+latency=1us+latency=2us", "one part too many"),
             ("schedutil+cmax=-1", "such as C1E"),
-            ("schedutil+noboost=1", "did you mean 'schedutil'"),
+            ("schedutil+noboost=1", "'noboost=1' is no part of a policy; did you mean \"noboost\"?"),
             ("powerd+ticks+ticks", "one part too many"),
             ("schedutil+ticks", "a policy that a program can follow, such as powerd"),
         ] {
