@@ -287,8 +287,8 @@ fn parts(text: &str) -> Vec<&str> {
 
 /// The first word behind the policy of the speed that says nothing of a policy.
 fn no_part(text: &str) -> Option<PolicyError> {
-    let ends = text.match_indices('+').map(|(at, _)| at);
-    let speed_ends = ends.filter(|&at| find_speed(word(&text[..at])).is_some()).last()?;
+    let is_speed = |at: &usize| find_speed(word(&text[..*at])).is_some();
+    let speed_ends = text.rmatch_indices('+').map(|(at, _)| at).find(is_speed)?;
     let known = |part: &str| {
         let name = word(part);
         is_limit(part)
