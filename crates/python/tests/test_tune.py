@@ -17,27 +17,17 @@ import wattwise
 def test_the_same_json_as_the_command_line_to_the_bit(short: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.toml"
     other.write_text(short.read_text().replace('"short"', '"other"').replace("900", "1900"))
-    found = wattwise.tune([short, other], "i7-4510u", space="schedutil", trials=20, replicas=40, seed=3)
     out = tmp_path / "tuned.toml"
-    told = cli(
-        "tune",
-        short,
-        other,
-        "-m",
-        "i7-4510u",
-        "--space",
-        "schedutil",
-        "--budget",
-        "trials=20",
-        "--replicas",
-        40,
-        "--seed",
-        3,
-        "-o",
-        out,
-        "--json",
-    )
-    assert told.stdout == found.to_json() + "\n", told.stderr
+    # With a second work to test on nothing is found that is worth it, and no file is written; without one nobody knows.
+    for works, worth_it in (([short, other], False), ([short], None)):
+        found = wattwise.tune(works, "i7-4510u", space="schedutil", trials=20, replicas=40, seed=3)
+        told = cli(
+            *("tune", *works, "-m", "i7-4510u", "--space", "schedutil", "--budget", "trials=20"),
+            *("--replicas", 40, "--seed", 3, "-o", out, "--json"),
+        )
+        assert told.stdout == found.to_json() + "\n", told.stderr
+        assert found.worth_it is worth_it, found.verdict
+        assert out.exists() is (worth_it is None), told.stderr
     assert found.file == out.read_text()
     assert found.policy.startswith("schedutil") and found.front and found.verdict
     assert found.policy in found._repr_html_() or found.front[0]["policy"] in found._repr_html_()

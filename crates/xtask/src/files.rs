@@ -71,38 +71,70 @@ fn without_links(line: &str) -> String {
     out + rest
 }
 
-/// The keys that the structs of a module read, and the words of its enums of steps.
+/// The keys that the structs of a module read, and the words of its enums.
 fn keys(source: &str) -> Vec<String> {
     let source = source.split("#[cfg(test)]").next().unwrap_or_default();
     let mut keys = Vec::new();
-    let (mut read, mut within, mut skipped) = (false, false, false);
+    let (mut read, mut within, mut skipped, mut case) = (false, None, false, None);
     for line in source.lines() {
         let code = line.trim();
         match code {
-            _ if code.contains("derive(") && code.contains("Deserialize") => read = true,
-            _ if code.starts_with("table! {") => read = true,
-            _ if code.contains("enum ") => read = false,
-            _ if code.contains("struct ") && code.ends_with('{') => (within, read) = (read, false),
-            "}" => within = false,
-            "#[serde(skip)]" => skipped = true,
-            _ if within && code.starts_with("pub") && std::mem::take(&mut skipped) => {}
-            _ if within => {
-                let field = code.trim_start_matches("pub(super) ").split_once(": ");
-                let is_key = |k: &str| {
-                    !k.is_empty()
-                        && k.chars().all(|c| c.is_ascii_lowercase() || c == '_' || c.is_ascii_digit())
-                };
-                keys.extend(field.map(|f| f.0.to_owned()).filter(|k| is_key(k)));
+            _ if code.contains("derive(") && code.contains("Deserialize") => (read, case) = (true, None),
+            _ if code.starts_with("table! {") => (read, case) = (true, None),
+            _ if code.starts_with("#[serde(") && code.contains("rename_all") => {
+                case = Some(if code.contains("snake_case") { '_' } else { '-' });
             }
-            _ => {}
+            _ if code.contains("struct ") && code.ends_with('{') => {
+                within = std::mem::take(&mut read).then_some(Within::Struct);
+            }
+            // Those that are not renamed are told apart by what they hold.
+            _ if code.contains("enum ") && code.ends_with('{') => {
+                within = case.take().filter(|_| std::mem::take(&mut read)).map(Within::Enum);
+            }
+            "}" => within = None,
+            "#[serde(skip)]" => skipped = true,
+            _ if code.starts_with("pub") && std::mem::take(&mut skipped) => {}
+            _ => keys.extend(within.and_then(|w| w.key(code))),
         }
     }
     keys
 }
 
+/// What a line of a source is in.
+#[derive(Clone, Copy)]
+enum Within {
+    Struct,
+    /// Its words are joined by this.
+    Enum(char),
+}
+
+impl Within {
+    /// The key that a line names.
+    fn key(self, code: &str) -> Option<String> {
+        match self {
+            Within::Struct => {
+                let (key, _) = code.trim_start_matches("pub(super) ").split_once(": ")?;
+                let of_key = |c: char| c.is_ascii_lowercase() || c == '_' || c.is_ascii_digit();
+                (!key.is_empty() && key.chars().all(of_key)).then(|| key.to_owned())
+            }
+            Within::Enum(joint) => {
+                let variant: String = code.chars().take_while(char::is_ascii_alphanumeric).collect();
+                let mut word = String::new();
+                for c in variant.chars() {
+                    if c.is_ascii_uppercase() && !word.is_empty() {
+                        word.push(joint);
+                    }
+                    word.push(c.to_ascii_lowercase());
+                }
+                (!word.is_empty()).then_some(word)
+            }
+        }
+    }
+}
+
 /// Whether a page speaks of a key: in its code, where words are not part of others.
 fn names(page: &str, key: &str) -> bool {
-    page.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).any(|word| word == key)
+    page.split(|c: char| !(c.is_ascii_alphanumeric() || "_-".contains(c))).any(|word| word == key)
 }
 
 #[cfg(test)]
@@ -115,6 +147,10 @@ mod tests {
             #[serde(default)]\n    pub(super) span_s: f64,\n}\nstruct Other {\n    inner: u8,\n}\n\
             table! {\n    struct TickTable {\n        hz: f64,\n    }\n}\n#[cfg(test)]\n#[derive(Deserialize)]\nstruct T {\n    not: u8,\n}\n";
         assert_eq!(keys(source), ["name", "span_s", "hz"]);
+        let words = "#[derive(Deserialize)]\n#[serde(rename_all = \"kebab-case\")]\nenum Trust {\n    #[default]\n    Guess,\n    \
+            DeviceTree,\n}\n#[derive(Deserialize)]\n#[serde(deny_unknown_fields, rename_all = \"snake_case\")]\nenum Step {\n    \
+            RunUs(f64),\n}\n#[derive(Deserialize)]\n#[serde(untagged)]\nenum Length {\n    Fixed(f64),\n}\nenum Other {\n    No,\n}\n";
+        assert_eq!(keys(words), ["guess", "device-tree", "run_us"]);
     }
 
     #[test]

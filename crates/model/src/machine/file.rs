@@ -12,7 +12,7 @@
 //! clocks = "core"                 # whose clock is its own: "core", "kind" (in a package) or "package"
 //! llc = "package"                 # who shares the last-level cache: a "package", or so many cores; "core": nobody
 //! source = "its data sheet"       # every table of figures names its source ...
-//! confidence = "datasheet"        # ... and how far to trust it
+//! confidence = "datasheet"        # ... and how far to trust it: datasheet, device-tree, kernel-table, measured, fitted or guess
 //!
 //! [[kind]]                        # one table a kind of core
 //! name = "core"

@@ -49,15 +49,12 @@ impl Scheduler<'_> {
     /// As the placement chooses among a bound task's CPUs; the first of those where it does not heed what may be used.
     #[inline(never)]
     pub(super) fn choose_bound(&mut self, w: &Waking, cores: &dyn CoreUse) -> usize {
-        let all = self.queues.len();
-        let may_use = |c: &usize| self.may_use(w.task, *c);
-        let (used, own) = (self.allowed.iter().find(may_use), (0..all).find(may_use));
-        let Some(first) = used.or(own) else { return w.last };
-        let usable = |c: usize| self.may_use(w.task, c) && (used.is_none() || self.allowed.contains(c));
-        let among = CpuSet::of(all, usable);
+        let Some(own) = self.bound.cpus_of(w.task) else { return w.last };
+        let used = self.allowed.and(own);
+        let among = if used.is_empty() { own.clone() } else { used };
         let others = std::mem::replace(&mut self.allowed, among);
         let chosen = (self.placement.choose)(self, w, cores);
-        self.allowed = others;
-        if self.may_use(w.task, chosen) { chosen } else { first }
+        let among = std::mem::replace(&mut self.allowed, others);
+        if among.contains(chosen) { chosen } else { among.iter().next().unwrap_or(w.last) }
     }
 }

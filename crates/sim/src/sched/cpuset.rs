@@ -58,6 +58,11 @@ impl CpuSet {
         self.0.iter().all(|&w| w == 0)
     }
 
+    /// The CPUs that are in both.
+    pub(crate) fn and(&self, b: &CpuSet) -> CpuSet {
+        CpuSet(self.0.iter().zip(&b.0).map(|(a, b)| a & b).collect())
+    }
+
     /// The lowest CPU that is in both.
     #[inline]
     pub(crate) fn first_common(&self, b: &CpuSet) -> Option<usize> {
