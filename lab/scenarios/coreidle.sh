@@ -58,7 +58,8 @@ coreidle off >/tmp/said || fail "off: $(cat /tmp/said)"
 gone || fail "off leaves the group"
 expect "released" "0-3 0-3" "$(list $$) $(list $work)"
 
-# A governor: work that fills the CPUs keeps them all; SIGTERM ends it; SIGKILL leaves what the next start takes away.
+# A governor: work that fills the CPUs keeps them all; SIGTERM ends it; SIGKILL of it and of its guard leaves what the
+# next start takes away.
 wattwise coreidle --journal $journal governor ondemand 100 >/tmp/governor 2>&1 &
 pid=$!
 until_true "the governor is in charge" [ -e $journal/coreidle.json ]
@@ -93,6 +94,9 @@ until_true "another CPU for one that is unplugged" idled 1,3
 kill -0 $pid || fail "hotplug ends it: $(cat /tmp/governor)"
 echo 1 >$CPU/cpu1/online
 until_true "plugged in again, kept again" idled 2-3
+for process in /proc/[0-9]*; do
+    if tr '\0' ' ' <$process/cmdline 2>/dev/null | grep -q "restore --after $pid "; then kill -9 ${process#/proc/}; fi
+done
 kill -9 $pid
 wait $pid 2>/dev/null || true
 idled 2-3 || fail "after SIGKILL: $(cat $group/cpuset.cpus)"

@@ -125,7 +125,9 @@ pub(crate) fn main() -> ExitCode {
         }
     };
     screen::say_only(cli.quiet, cli.verbose);
-    ended(crate::args::output::check(&command, &matches).and_then(|()| run(cli.command)))
+    let outcome = crate::args::output::check(&command, &matches).and_then(|()| run(cli.command));
+    crate::args::guard::dismiss();
+    ended(outcome)
 }
 
 /// The arguments, read. A number below zero is the value of the flag before it, and that flag's to refuse.

@@ -7,6 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+#[path = "support/killed.rs"]
+mod killed;
+use killed::kill_with_guard;
+
 const BIN: &str = env!("CARGO_BIN_EXE_wattwise");
 
 /// A cpuset with work in it.
@@ -248,7 +252,7 @@ fn a_governor_follows_the_load_and_leaves_nothing() {
     {
         let mut child = governor(&place, "userspace:keep=1");
         wait("it is in force", || kept(&place).trim() == "0" && !place.group_tasks().is_empty());
-        child.kill().and_then(|()| child.wait()).expect("killed");
+        kill_with_guard(&mut child);
         assert!(place.group().exists(), "killed with SIGKILL it cannot clean up");
         let status = String::from_utf8(place.coreidle(&["status"]).stdout).expect("text");
         assert!(status.contains("which is gone"), "{status}");

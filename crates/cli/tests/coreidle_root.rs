@@ -4,6 +4,9 @@
 #[path = "support/mounted.rs"]
 mod mounted;
 
+#[path = "support/killed.rs"]
+mod killed;
+use killed::kill_with_guard;
 use mounted::{Machine, told};
 use serde_json::Value;
 use std::process::{Child, Command, Stdio};
@@ -94,8 +97,8 @@ fn a_governor_follows_the_load_of_the_machine_that_is_named() {
     machine.load("0 0\n");
     wait("at rest again", || machine.online() == "0");
 
-    // Killed it cannot put back; the next one does.
-    child.kill().and_then(|()| child.wait()).unwrap();
+    // Killed with its guard it cannot put back; the next one does.
+    kill_with_guard(&mut child);
     assert_eq!(machine.online(), "0");
     let status = machine.coreidle(&["status"]);
     assert!(status.contains("which is gone"), "{status}");

@@ -6,8 +6,11 @@ use std::process::{Command, Output};
 use wattwise_emulator::{Fault, Op};
 use wattwise_hw::root;
 
+#[path = "support/killed.rs"]
+mod killed;
 #[path = "support/lab.rs"]
 mod lab;
+use killed::{guards_of, kill_with_guard};
 use lab::{Lab, done, skip, text, wattwise};
 
 const CPUFREQ: &str = "sys/devices/system/cpu/cpu0/cpufreq";
@@ -214,8 +217,7 @@ fn a_mode_and_a_governor_are_one_set() {
         let mut out = std::io::BufReader::new(child.stdout.take().unwrap());
         std::io::BufRead::read_line(&mut out, &mut line).unwrap();
         assert!(line.contains("got passive"), "{line}");
-        child.kill().unwrap();
-        child.wait().unwrap();
+        kill_with_guard(&mut child);
         assert_ne!(lab.machine.snapshot(), before);
         lab.done(&["restore"]);
         assert_eq!(lab.machine.snapshot(), before, "{name}: after kill -9");
@@ -307,7 +309,48 @@ fn settings_are_held_while_a_command_runs() {
     assert_eq!(lab.machine.snapshot(), before);
 }
 
-/// SIGKILL gives no time to put settings back: the next command does, unless `set` was to leave them or their owner lives.
+/// SIGKILL gives no time to put settings back: the guard does, where signals have not ended it, and says so.
+#[test]
+fn the_guard_of_a_killed_command_puts_back_what_it_left() {
+    let Some(lab) = Lab::new("core-i5-2gen") else { return };
+    let (before, root) = (lab.machine.snapshot(), lab.at().display().to_string());
+    for held in [
+        &["run", "-p", "powersave", "--", "sleep", "4"][..],
+        &["set", "--governor", "powersave", "--until", "forever"],
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_wattwise"));
+        command
+            .args(lab.args(held, &root))
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        while lab.file(&format!("{CPUFREQ}/scaling_governor")) != "powersave" {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        let [guard] = guards_of(child.id())[..] else { panic!("one guard") };
+        // As a service manager asks all processes of a unit.
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        rustix::process::kill_process(guard, rustix::process::Signal::TERM).unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        assert_ne!(lab.machine.snapshot(), before, "it waits");
+        child.kill().unwrap();
+        // The guard has the other end of this pipe, until it has put back.
+        let said = text(&child.wait_with_output().unwrap().stderr);
+        assert!(said.contains("was killed and had left settings changed: "), "{said}");
+        assert_eq!(lab.machine.snapshot(), before, "{held:?}");
+        assert_eq!(lab.done(&["restore"]), "nothing to put back\n");
+    }
+    // A command that ends by itself leaves no guard.
+    let mut child = Command::new(env!("CARGO_BIN_EXE_wattwise"))
+        .args(lab.args(&["set", "--governor", "powersave", "--until", "200ms"], &root))
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    assert!(child.wait().unwrap().success());
+    assert_eq!(guards_of(child.id()), []);
+}
+
+/// Where the guard was killed too: the next command puts back, unless `set` was to leave them or their owner lives.
 #[test]
 fn what_a_killed_command_left_goes_back_before_the_next_one() {
     let Some(lab) = Lab::new("core-i5-2gen") else { return };
@@ -334,7 +377,7 @@ fn what_a_killed_command_left_goes_back_before_the_next_one() {
     ] {
         let mut child = held(killed);
         assert!(!text(&lab.run(&["info"]).stderr).contains("killed"), "its owner lives");
-        child.kill().and_then(|()| child.wait()).unwrap();
+        kill_with_guard(&mut child);
         let left = lab.machine.snapshot();
         for look in [&["info"][..], &["set", "--max", "50%", "--dry-run"]] {
             let said = text(&lab.run(look).stderr);

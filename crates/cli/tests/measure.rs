@@ -9,8 +9,11 @@ use std::time::Duration;
 use wattwise_emulator::{Emulator, Fault};
 use wattwise_live::ab::{conduct, log as file};
 
+#[path = "support/killed.rs"]
+mod killed;
 #[path = "support/lab.rs"]
 mod lab;
+use killed::kill_with_guard;
 use lab::{Lab, done, skip, text, wattwise};
 
 const GOVERNOR: &str = "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor";
@@ -308,8 +311,7 @@ fn a_killed_ab_is_restored_and_resumed() {
         assert!(child.try_wait().unwrap().is_none(), "it ended before it was killed");
         std::thread::sleep(Duration::from_millis(3));
     }
-    child.kill().unwrap();
-    child.wait().unwrap();
+    kill_with_guard(&mut child);
     assert_ne!(lab.file(GOVERNOR), governor, "nothing was left to restore");
     let said = lab.done(&["restore"]);
     assert_eq!(lab.file(GOVERNOR), governor, "{said}");

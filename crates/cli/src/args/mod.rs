@@ -1,5 +1,6 @@
 //! What several commands take.
 
+pub(crate) mod guard;
 pub(crate) mod output;
 pub(crate) mod policy;
 pub(crate) mod root;

@@ -1,5 +1,6 @@
 //! What the commands about hardware share: which machine, where the journal is.
 
+use crate::args::guard;
 use crate::exit::Failure;
 use crate::show::screen::say;
 use rustix::fs::OFlags;
@@ -171,8 +172,22 @@ impl RootArgs {
         Ok(root)
     }
 
+    /// The same, to hold settings for a while: from now on they go back even if this process is killed.
+    pub(crate) fn open_to_hold(&self) -> Result<Box<dyn Root>, Failure> {
+        let root = self.open_to_change()?;
+        self.start_guard()?;
+        Ok(root)
+    }
+
+    fn start_guard(&self) -> Result<(), Failure> {
+        if !self.is_passing() {
+            guard::start(self.given(), &self.journal()?);
+        }
+        Ok(())
+    }
+
     /// Puts back what a killed wattwise left changed. What cannot be is said, and stays for `restore`.
-    fn put_back(&self, root: &dyn Root) -> Result<(), Failure> {
+    pub(crate) fn put_back(&self, root: &dyn Root) -> Result<(), Failure> {
         if self.is_passing() {
             return Ok(());
         }
@@ -227,13 +242,14 @@ impl RootArgs {
         Some(path.to_string_lossy().into_owned())
     }
 
-    /// Opens it to be measured over, as [`Self::open_to_change`]: an emulated machine's time runs with the clock meanwhile.
+    /// Opens it to be measured over, as [`Self::open_to_hold`]: an emulated machine's time runs with the clock meanwhile.
     ///
     /// # Errors
     /// As [`open`]; a capture, in which nothing moves.
     pub(crate) fn open_running(&self, command: &str) -> Result<RunningMachine, Failure> {
         let running = self.open_watched(command)?;
         self.put_back(&*running.root)?;
+        self.start_guard()?;
         Ok(running)
     }
 

@@ -50,7 +50,7 @@ pub(crate) fn run(args: &TransitionArgs) -> Outcome {
             machine.furnish();
             Box::new(machine)
         }
-        None => args.root.open_to_change()?,
+        None => args.root.open_to_hold()?,
     };
     let cpufreq = Cpufreq::read(&*root);
     let policy = cpufreq.of(args.cpu).ok_or_else(|| match cpufreq.policies().is_empty() {

@@ -42,7 +42,7 @@ pub(in super::super) struct WakeArgs {
 
 pub(crate) fn run(args: &WakeArgs) -> Outcome {
     let this = hardware::RootArgs::default();
-    let root = this.open_to_change()?;
+    let root = this.open_to_hold()?;
     let sleep = Duration::from_nanos(
         duration_ns(&args.sleep, "us").map_err(|e| Failure::input(format!("--sleep {e}")))?,
     );

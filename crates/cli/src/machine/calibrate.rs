@@ -107,7 +107,7 @@ pub(crate) struct FittedFigure {
 }
 
 pub(crate) fn run(args: &CalibrateArgs) -> Outcome {
-    let root = args.root.open_to_change()?;
+    let root = args.root.open_to_hold()?;
     if args.root.emulated()?.is_none() && !is_measurable(&*root) {
         return Err(not_put_to_work(&args.root, &*root));
     }

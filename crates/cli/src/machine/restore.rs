@@ -1,8 +1,9 @@
 //! `restore`: puts back what `set` changed, or what a killed wattwise left behind.
 
-use crate::args::root as hardware;
+use crate::args::{guard, root as hardware};
 use crate::exit::{Failure, Outcome, print, print_json};
 use crate::show::screen::say;
+use rustix::process::Pid;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -23,6 +24,9 @@ pub(crate) struct RestoreArgs {
     /// Show what would be put back, and change nothing
     #[arg(long)]
     dry_run: bool,
+    /// Wait until this process has ended; then put back what killed commands left, and nothing that `set` was to leave in force
+    #[arg(long, value_name = "PID", conflicts_with_all = ["dry_run", "json"], value_parser = clap::value_parser!(i32).range(1..))]
+    after: Option<i32>,
     /// Print as JSON (schema wattwise.restore/1)
     #[arg(long)]
     json: bool,
@@ -64,6 +68,10 @@ pub(crate) struct Entry {
 }
 
 pub(crate) fn run(args: &RestoreArgs) -> Outcome {
+    if let Some(pid) = args.after.and_then(Pid::from_raw) {
+        let _ignored = guard::wait_for(pid).map_err(Failure::work)?;
+        return args.root.put_back(&*args.root.open()?).map(|()| 0);
+    }
     let root = args.root.open()?;
     if args.root.is_passing() {
         // An emulated machine is as new: nothing of it was changed, and there is no folder to look in.

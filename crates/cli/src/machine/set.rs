@@ -109,7 +109,11 @@ pub(crate) fn run(args: &SetArgs) -> Outcome {
         ));
     }
     let hold = args.hold()?;
-    let root = if args.dry_run { args.root.open()? } else { args.root.open_to_change()? };
+    let root = match hold {
+        _ if args.dry_run => args.root.open()?,
+        HoldTime::Kept => args.root.open_to_change()?,
+        _ => args.root.open_to_hold()?,
+    };
     let settings = match &policy {
         Some(policy) => beside(of_policy(&*root, policy)?, own),
         None => own,
