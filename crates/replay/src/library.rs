@@ -154,6 +154,7 @@ const OTHERS: &[Recorded] = recorded! {
     "compress": "zstd with two threads, 1 s",
     "sort": "GNU sort with two threads on four million lines, 2 s",
     "search": "ripgrep looks for three patterns with two threads and waits for its reader in between, 2 s",
+    "git-tests": "five scripts of git's own tests, one after the other: short programs that shells start, 5 s",
     "thumbnails": "24 pictures made small by ImageMagick, two at a time, 2 s",
     "video-encode": "five seconds of picture and sound encoded as H.264 and AAC (ffmpeg), 1 s",
     "video-play": "a film decoded in real time at 30 pictures a second (ffmpeg), 8 s",
