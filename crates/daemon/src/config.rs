@@ -8,6 +8,7 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use toml::Spanned;
+use wattwise_figure::mistake::sentence;
 use wattwise_figure::setting::{self, Setting, add};
 use wattwise_figure::units::duration_ns;
 use wattwise_figure::{nearest, one_line, share};
@@ -188,7 +189,7 @@ impl ConfigReader<'_> {
     }
 
     fn file(&self) -> Result<File, ConfigError> {
-        toml::from_str(self.text).map_err(|e| self.at(e.span().map_or(0, |s| s.start), e.message()))
+        toml::from_str(self.text).map_err(|e| self.at(e.span().map_or(0, |s| s.start), sentence(e.message())))
     }
 
     fn settings(&self, given: &[Spanned<String>]) -> Result<Vec<Setting>, ConfigError> {

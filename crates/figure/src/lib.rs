@@ -9,6 +9,7 @@
 pub mod budget;
 pub mod histogram;
 pub mod linear;
+pub mod mistake;
 pub mod normal;
 pub mod provenance;
 pub mod random;

@@ -14,6 +14,7 @@
 //! has its own. Any value may be a scan of many ([`expand`]).
 
 use std::path::Path;
+use wattwise_figure::mistake::at_line;
 use wattwise_figure::units::{self, trim};
 use wattwise_figure::{nearest, suggest};
 use wattwise_model::machine::MachineModel;
@@ -582,7 +583,8 @@ impl PolicySpec {
         if text.trim().is_empty() {
             return Err(fail("is empty".into()));
         }
-        let table: toml::Table = text.parse().map_err(|e: toml::de::Error| fail(e.message().to_owned()))?;
+        let at = |e: toml::de::Error| fail(at_line(&text, e.span().map(|s| s.start), e.message()));
+        let table: toml::Table = text.parse().map_err(at)?;
         let mut words = Vec::new();
         for key in table.keys() {
             if ![

@@ -19,6 +19,7 @@
 //! on either side, and most are near it. A range that the user gives is even, or even in the logarithm from a factor of 20.
 
 use std::path::Path;
+use wattwise_figure::mistake::at_line;
 use wattwise_figure::nearest;
 use wattwise_figure::units::trim;
 use wattwise_policy::chosen::{CoresSpec, IdleSpec};
@@ -246,7 +247,8 @@ fn file(path: &Path) -> Result<Vec<Written>, SpaceError> {
     if text.trim().is_empty() {
         return Err(fail("is empty".into()));
     }
-    let table: toml::Table = text.parse().map_err(|e: toml::de::Error| fail(e.message().to_owned()))?;
+    let at = |e: toml::de::Error| fail(at_line(&text, e.span().map(|s| s.start), e.message()));
+    let table: toml::Table = text.parse().map_err(at)?;
     let known = ["speed", "idle", "cores", CAPS_WORD];
     let mut parts = Vec::new();
     if let Some(key) = table.keys().find(|k| !known.contains(&k.as_str())) {

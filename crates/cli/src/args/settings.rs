@@ -10,6 +10,7 @@ use wattwise_calibrate::estimate::estimate;
 use wattwise_calibrate::gather::SeenMachine;
 use wattwise_control::hold::Wishes;
 use wattwise_control::set::plan::Setting;
+use wattwise_figure::mistake::at_line;
 use wattwise_figure::{setting, shell};
 use wattwise_hw::cpus::select::Selector;
 use wattwise_hw::root::Root;
@@ -263,7 +264,7 @@ fn profile(path: &str, text: &str) -> Result<Wishes, Failure> {
     let profile: Profile = toml::from_str(text).map_err(|e| {
         Failure::input(format!(
             "{path}: {}; expected a policy file, or set = [\"governor=powersave\", ...]",
-            e.message()
+            at_line(text, e.span().map(|s| s.start), e.message())
         ))
     })?;
     let args = one_word(&profile.set.join(","))?;

@@ -11,6 +11,7 @@ mod format;
 
 use crate::emulated::Emulator;
 use format::Description;
+use wattwise_figure::mistake::at_line;
 
 /// A description that makes no machine.
 #[derive(Debug, thiserror::Error)]
@@ -94,9 +95,8 @@ pub fn named(name: &str) -> Result<Emulator, DescriptionError> {
 /// The text is not a description, or describes what cannot be.
 pub fn from_text(file: &str, text: &str) -> Result<Emulator, DescriptionError> {
     let description: Description = toml::from_str(text).map_err(|e| {
-        let line = e.span().map_or(1, |s| text[..s.start.min(text.len())].lines().count().max(1));
-        let problem = e.message().replace('\n', " ");
-        DescriptionError::Format { file: file.to_owned(), problem: format!("line {line}: {problem}") }
+        let problem = at_line(text, e.span().map(|s| s.start), e.message());
+        DescriptionError::Format { file: file.to_owned(), problem }
     })?;
     description.check().map_err(|(key, problem)| DescriptionError::Figure {
         file: file.to_owned(),

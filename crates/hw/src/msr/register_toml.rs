@@ -35,6 +35,7 @@ use crate::cpus::cpuid::{CpuFacts, Feature, Vendor};
 use crate::msr::register::{Field, FieldAccess, Register, Scope};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
+use wattwise_figure::mistake::at_line;
 
 /// What is wrong with a register file, in one line: file, register, field, and what was expected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -181,10 +182,8 @@ pub fn parse(text: &str, name: &str) -> Result<RegisterFile, RegisterFileError> 
 }
 
 fn check(text: &str) -> Result<(Vec<Vendor>, Vec<Definition>), String> {
-    let file: FileText = toml::from_str(text).map_err(|e| {
-        let line = e.span().map_or(1, |s| text.bytes().take(s.start).filter(|b| *b == b'\n').count() + 1);
-        format!("line {line}: {}", e.message())
-    })?;
+    let file: FileText =
+        toml::from_str(text).map_err(|e| at_line(text, e.span().map(|s| s.start), e.message()))?;
     let mut vendors = Vec::new();
     for vendor in &file.vendors {
         vendors.push(match vendor.as_str() {

@@ -28,6 +28,7 @@ use super::ridge::{self, ColumnScale, Points};
 use super::table::{Expected, MeasurementTable, TableError};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use wattwise_figure::mistake::sentence;
 
 /// Loads of the benchmark, as shares of the greatest throughput; 0 is active idle.
 pub const LOADS: [f64; 11] = [1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.0];
@@ -383,7 +384,7 @@ impl Estimator {
     /// # Errors
     /// A sentence where it is not of this shape.
     pub fn from_toml(text: &str) -> Result<Estimator, String> {
-        let e: Estimator = toml::from_str(text).map_err(|e| e.message().replace('\n', " "))?;
+        let e: Estimator = toml::from_str(text).map_err(|e| sentence(e.message()))?;
         let fits = |coefficients: &[Vec<f64>], half_width: &[f64]| {
             [coefficients.len(), half_width.len()] == [LOADS.len(); 2]
                 && coefficients.iter().all(|c| c.len() == WIDTH)

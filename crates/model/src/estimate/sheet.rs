@@ -40,6 +40,7 @@ mod text;
 
 use class::{BOARD, Between, Class, DESKTOP, IDLE, LAPTOP, SERVER, State};
 use serde::Deserialize;
+use wattwise_figure::mistake::sentence;
 use wattwise_figure::nearest;
 
 /// A sheet that cannot be used: what was expected, in a sentence.
@@ -173,7 +174,7 @@ impl Sheet {
     /// # Errors
     /// A sentence with the key, what was found and what was expected.
     pub fn read(table: toml::Table) -> Result<Sheet, SheetError> {
-        let wrong = |e: toml::de::Error| SheetError(format!("sheet: {}", e.message().replace('\n', " ")));
+        let wrong = |e: toml::de::Error| SheetError(format!("sheet: {}", sentence(e.message())));
         let sheet = Sheet::deserialize(table).map_err(wrong)?;
         let check = |what: &str, value: f64, low: f64, high: f64| {
             let fits = value.is_finite() && (low..=high).contains(&value);

@@ -201,7 +201,7 @@ use crate::estimate::processor;
 use crate::estimate::sheet::Sheet;
 use serde::Deserialize;
 use std::collections::BTreeSet;
-use wattwise_figure::{one_line, shell, suggest};
+use wattwise_figure::{mistake, one_line, shell, suggest};
 
 /// Logical CPUs that a machine may have.
 pub const MAX_CPUS: usize = 1024;
@@ -236,10 +236,16 @@ pub fn parse(text: &str, origin: &str) -> Result<MachineModel, MachineError> {
     // nothing came from a base.
     let file = File::deserialize(table.0).map_err(|e| {
         let line = if table.1 { None } else { toml::from_str::<File>(text).err() };
-        let line = line.and_then(|e| e.span()).map_or_else(String::new, |at| line_of(text, at.start));
+        let line = line
+            .and_then(|e| e.span())
+            .map_or_else(String::new, |at| format!("line {}: ", mistake::line(text, at.start)));
         let whole = e.to_string();
         let path = whole.rsplit_once("\nin `").and_then(|(_, p)| p.split('`').next()).unwrap_or_default();
-        fail(format!("{line}{path}{}{}", if path.is_empty() { "" } else { ": " }, sentence(&e)))
+        fail(format!(
+            "{line}{path}{}{}",
+            if path.is_empty() { "" } else { ": " },
+            mistake::sentence(e.message())
+        ))
     })?;
     // Drawn with the rest, so that an answer names what of it decides.
     let mut file = file;
@@ -253,23 +259,7 @@ pub fn parse(text: &str, origin: &str) -> Result<MachineModel, MachineError> {
 
 /// What is wrong with a text that is not TOML.
 fn place(text: &str, e: &toml::de::Error) -> String {
-    format!("{}{}", line_of(text, e.span().map_or(0, |at| at.start)), sentence(e))
-}
-
-/// `line 3: `
-fn line_of(text: &str, at: usize) -> String {
-    let before = text.get(..at).unwrap_or(text);
-    format!("line {}: ", before.matches('\n').count() + 1)
-}
-
-/// What is wrong, on one line; of an unknown key also what was probably meant.
-fn sentence(e: &toml::de::Error) -> String {
-    let message = e.message().replace('\n', " ");
-    let mut words = message.split('`').skip(1).step_by(2);
-    match words.next() {
-        Some(given) if message.starts_with("unknown ") => format!("{message}{}", suggest(given, words)),
-        _ => message,
-    }
+    mistake::at_line(text, e.span().map(|at| at.start), e.message())
 }
 
 /// The file's table, laid over its base's; whether there was one.

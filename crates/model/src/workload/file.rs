@@ -61,6 +61,7 @@
 use super::{Affinity, Dist, Known, Pattern, Program, Role, Scripted, Step, Task, TaskId, Workload};
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use wattwise_figure::mistake::at_line;
 
 /// A workload file that cannot be used: one line, naming the file, the place and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -304,10 +305,8 @@ fn wake_all(name: &str, file: &File, first: &[u32]) -> Result<Vec<Step>, String>
 /// One line that names the place, what was expected and what to do.
 pub fn parse(text: &str, origin: &str) -> Result<Workload, WorkloadError> {
     let fail = |problem: String| WorkloadError::new(origin, problem);
-    let file: File = toml::from_str(text).map_err(|e| {
-        let line = e.span().map_or(1, |s| text[..s.start.min(text.len())].matches('\n').count() + 1);
-        fail(format!("line {line}: {}", e.message()))
-    })?;
+    let file: File =
+        toml::from_str(text).map_err(|e| fail(at_line(text, e.span().map(|s| s.start), e.message())))?;
     check(&file).map_err(fail)?;
     let scripted = file.scripted().map_err(fail)?;
     let mut first = Vec::new();

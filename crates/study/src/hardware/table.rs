@@ -9,6 +9,7 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use wattwise_figure::mistake::{at_line, sentence};
 use wattwise_figure::{beginning, suggest};
 use wattwise_model::estimate::table::{MAX_BYTES, SHOWN};
 
@@ -337,7 +338,7 @@ impl Rules<'_> {
             None => format!("base = {}\n", toml::Value::String(name.to_owned())),
         };
         let table: toml::Table =
-            text.parse().map_err(|e: toml::de::Error| format!("{name}: {}", e.message()))?;
+            text.parse().map_err(|e: toml::de::Error| format!("{name}: {}", sentence(e.message())))?;
         self.machines.insert(name.to_owned(), table.clone());
         Ok(table)
     }
@@ -371,7 +372,7 @@ impl Rules<'_> {
             None => {
                 let mut table = self.machine(&name)?;
                 let over_table =
-                    over.parse().map_err(|e: toml::de::Error| format!("over: {}", e.message()))?;
+                    over.parse().map_err(|e: toml::de::Error| format!("over: {}", sentence(e.message())))?;
                 lay_over(&mut table, &over_table);
                 let text: Arc<str> = table.to_string().into();
                 self.made.insert((name, over), text.clone());
@@ -431,10 +432,8 @@ impl Table {
     pub fn read(name: &str, files: &dyn Files) -> Result<Table, HardwareError> {
         let of = |file: &str, problem: String| HardwareError::new(&format!("{name}/{file}"), problem);
         let text = files.text("table.toml").map_err(|e| of("table.toml", e))?;
-        let file: File = toml::from_str(&text).map_err(|e| {
-            let line = e.span().map_or(1, |s| text[..s.start.min(text.len())].matches('\n').count() + 1);
-            of("table.toml", format!("line {line}: {}", e.message().replace('\n', " ")))
-        })?;
+        let file: File = toml::from_str(&text)
+            .map_err(|e| of("table.toml", at_line(&text, e.span().map(|s| s.start), e.message())))?;
         let csv = files.text(&file.rows).map_err(|e| of(&file.rows, e))?;
         let mut reader =
             csv::ReaderBuilder::new().trim(csv::Trim::All).comment(Some(b'#')).from_reader(csv.as_bytes());
