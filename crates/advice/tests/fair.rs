@@ -227,7 +227,7 @@ fn a_wake_up_that_never_comes_is_named() {
 
 /// Rounds are fixed before any policy runs, so tasks that share CPUs take longer for them: that is said.
 #[test]
-fn rounds_that_take_longer_than_until_s_are_told() {
+fn rounds_that_take_longer_than_asked_are_told() {
     let text = |count: u32| {
         format!(
             "name = 'x'\nsummary = 'y'\nreference_khz = 2_200_000\n[[task]]\nname = 'h'\ncount = {count}\nuntil_s = 1\n\
@@ -238,7 +238,7 @@ fn rounds_that_take_longer_than_until_s_are_told() {
         let workload = file::parse(&text(count), "x.toml").unwrap();
         compared(Rule::default(), "xeon-4210", &workload, &["performance"], 0).unwrap().inputs.warnings
     };
-    let told = |all: Vec<String>| all.into_iter().find(|w| w.starts_with("rounds_within_s = 1 of h"));
+    let told = |all: Vec<String>| all.into_iter().find(|w| w.starts_with("h: its rounds take 1 s on a CPU"));
     assert_eq!(told(warnings(1)), None);
     assert!(told(warnings(40)).is_some_and(|w| w.contains("the reference takes 1.")));
 }

@@ -391,6 +391,26 @@ fn a_stopped_comparison_says_so() {
     assert_eq!(set["comparisons"].as_array().unwrap().len(), 1);
 }
 
+/// The same when the time of its budget is over, which was asked for: it has succeeded. A time that suffices changes nothing.
+#[test]
+fn a_comparison_ends_with_its_time() {
+    let folder = tempfile::tempdir().unwrap();
+    write_work(folder.path(), "a", (4000, 2000, 400));
+    let compared = |replicas: &str, budget: &str| {
+        let mut command = wattwise(folder.path());
+        command.args(["compare", "a.toml", "-m", "thinkpad-r51", "--json", "--replicas", replicas]);
+        let out = command.args(["--budget", budget]).output().unwrap();
+        assert!(out.status.success(), "{budget}: {}", text(&out.stderr));
+        out
+    };
+    let out = compared("4096", "10ms,events=1e9");
+    assert!(text(&out.stderr).contains("stopped by --budget after "), "{}", text(&out.stderr));
+    let result = json(&out);
+    assert_eq!((&result["stopped"], &result["replicas_asked"]), (&true.into(), &4096.into()));
+    assert!(result["replicas"].as_u64().unwrap() < 4096);
+    assert_eq!(compared("8", "1h").stdout, compared("8", "events=1e9").stdout);
+}
+
 /// As [`stopped`], once the process follows the signal, as the kernel says: SIGINT and SIGTERM are bits 1 and 14 of SigCgt.
 fn stopped_at_work(mut command: Command, signal: rustix::process::Signal) -> Output {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();

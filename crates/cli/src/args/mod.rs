@@ -1,5 +1,6 @@
 //! What several commands take.
 
+pub(crate) mod budget;
 pub(crate) mod guard;
 pub(crate) mod output;
 pub(crate) mod policy;
@@ -20,6 +21,14 @@ pub(crate) fn command_line() -> String {
 /// A length of time: `30s`, `10min`, `300us`; seconds where it has no unit.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     duration_ns(text, "s").map(Duration::from_nanos).map_err(|e| e.to_string())
+}
+
+/// A length of time above 0.
+pub(crate) fn some_time(text: &str) -> Result<Duration, String> {
+    match duration(text)? {
+        time if time.is_zero() => Err("expected more than 0, such as 30s or 10min".to_owned()),
+        time => Ok(time),
+    }
 }
 
 /// How long something is recorded: a time that passes, and whose nanoseconds can be counted.

@@ -1,12 +1,12 @@
 //! `ab`: a sound comparison on the live machine, or an exact one on a model.
 
-use crate::args::duration;
 use crate::args::output;
 use crate::args::output::OutputPath;
 use crate::args::policy::{self, Results};
 use crate::args::root as hardware;
 use crate::args::settings::ArmArgs;
 use crate::args::state;
+use crate::args::{duration, some_time};
 use crate::exit::{Failure, Outcome, print, print_json};
 use crate::machine::step_back::step_back;
 use crate::model::compare::{self, HeldAgainst, How};
@@ -89,7 +89,7 @@ pub(crate) struct AbArgs {
     #[arg(long, value_name = "PAIRS", default_value_t = 200, value_parser = clap::value_parser!(u64).range(3..=1_000_000))]
     pairs: u64,
     /// Most time
-    #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = some_time)]
     budget: Duration,
     /// Most warm-up runs
     #[arg(long, value_name = "RUNS", default_value_t = 20)]

@@ -4,7 +4,7 @@ use crate::args::output::{self, OutputPath};
 use crate::args::policy::Results;
 use crate::args::root as hardware;
 use crate::args::settings::ArmArgs;
-use crate::args::{duration, state};
+use crate::args::{duration, some_time, state};
 use crate::exit::{Failure, Outcome, print, print_json, print_json_as};
 use crate::machine::ab::machine_here;
 use crate::machine::step_back::step_back;
@@ -48,13 +48,13 @@ pub(crate) struct ProveArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "resume")]
     from: Option<String>,
     /// How long the machine runs under them, such as 2h, 3d or 1w; time asleep does not count
-    #[arg(long, alias = "for", value_name = "DURATION", default_value = "1w", value_parser = duration)]
+    #[arg(long, alias = "for", value_name = "DURATION", default_value = "1w", value_parser = some_time)]
     duration: Duration,
     /// Say how many hours a precision takes here, and change nothing
     #[arg(long, conflicts_with_all = ["resume", "report", "output"])]
     plan: bool,
     /// With --plan: how long the machine is watched as it is
-    #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = some_time)]
     watch: Duration,
     /// With --plan: half of the interval that is wanted
     #[arg(long, value_name = "SHARE", default_value = "1%", value_parser = share)]
@@ -69,7 +69,7 @@ pub(crate) struct ProveArgs {
     #[arg(long)]
     battery: bool,
     /// Length of a block [default: 60s; with --battery 10min]
-    #[arg(long, value_name = "DURATION", value_parser = duration, hide_short_help = true)]
+    #[arg(long, value_name = "DURATION", value_parser = some_time, hide_short_help = true)]
     block: Option<Duration>,
     /// Not counted at the start of a block [default: 5s, a twelfth of a shorter block]
     #[arg(long, value_name = "DURATION", value_parser = duration, hide_short_help = true)]

@@ -1,5 +1,6 @@
 //! `wattwise compare`: the main job.
 
+use crate::args::budget::CommandBudget;
 use crate::args::output::{self, OpenOutput, OutputPath, written};
 use crate::args::policy;
 use crate::args::state;
@@ -35,6 +36,7 @@ mod heading {
     pub(super) const INPUT: &str = "Input";
     pub(super) const POLICIES: &str = "Policies";
     pub(super) const JUDGEMENT: &str = "Judgement";
+    pub(super) const LIMITS: &str = "Limits";
 }
 
 const EXAMPLES: &str = "\
@@ -105,6 +107,11 @@ pub(crate) struct CompareArgs {
     memory_bound: Option<f64>,
     #[command(flatten)]
     recording: RecordingArgs,
+    /// How long the comparison may take, such as 2min: what is done by then is answered, with fewer replicas. And limits on the
+    /// size of a replay, against broken or hostile files, such as tasks=1e6,events=1e10: simulated seconds, engine events, tasks,
+    /// CPUs, bytes after unpacking (disk) and in memory; parts that are not named keep their default
+    #[arg(long, value_name = "TIME|PART=NUMBER,...", default_value_t = CommandBudget::default(), help_heading = heading::LIMITS)]
+    budget: CommandBudget,
     /// With '-- COMMAND': use the bundled recording if this machine does not permit recording
     #[arg(long, help_heading = heading::INPUT)]
     or_bundled: bool,
@@ -179,7 +186,8 @@ pub(crate) fn run(args: &CompareArgs) -> Outcome {
         policies: policies.len(),
         scan: args.policy.len() == 1 && policies.len() > 1,
     })?;
-    let options = ImportOptions { memory_share: args.memory_bound, ..args.recording.options() };
+    let options =
+        ImportOptions { memory_share: args.memory_bound, ..args.recording.options(args.budget.replay) };
     let Works { works, code: work_code, kept } = workloads(args, &asked, &options)?;
     let cases = cases(
         &works,
@@ -214,7 +222,7 @@ pub(crate) fn run(args: &CompareArgs) -> Outcome {
         );
     }
     let is_mix = is_mix && cases.iter().all(|c| c.machine.name == cases[0].machine.name);
-    let stop = Stop::follow();
+    let stop = Stop::follow().within(args.budget.time);
     let weights: Vec<f64> = asked.iter().map(|(_, weight)| *weight).collect();
     let (done, mix) = match is_mix {
         true => args.mixed(&cases, &weights, &mut outputs, &stop)?,
@@ -224,7 +232,8 @@ pub(crate) fn run(args: &CompareArgs) -> Outcome {
     if let (true, Some(last)) = (stopped, done.last()) {
         let (whole, all) = (done.iter().filter(|c| !c.stopped).count(), cases.len());
         let replicas = args.asked_replicas();
-        say!("stopped after {} of {replicas} replicas ({whole} of {all} comparisons)", last.replicas);
+        let why = if stop.by_time() { "stopped by --budget" } else { "stopped" };
+        say!("{why} after {} of {replicas} replicas ({whole} of {all} comparisons)", last.replicas);
     }
     // The same policy on each machine, as that machine is told it.
     let command = |number: usize, policy: &str| -> Result<String, String> {
@@ -232,7 +241,7 @@ pub(crate) fn run(args: &CompareArgs) -> Outcome {
         apply::on(&cases[number].machine)(&spec).map(|commands| commands.to_string())
     };
     outputs.end(done, mix, (cases.len(), args.rule().goal), &command)?;
-    Ok(if stopped { stop.code() } else { work_code })
+    Ok(if stopped && !stop.by_time() { stop.code() } else { work_code })
 }
 
 /// The workloads that are named, with their weights; a mix's name stands for its works.
@@ -377,7 +386,7 @@ impl CompareArgs {
             },
             latency_limit_ns: self.latency_limit.unwrap_or(u64::MAX),
             detail: self.output.has_report(),
-            budget: self.recording.budget,
+            budget: self.budget.replay,
         }
     }
 }
@@ -440,6 +449,9 @@ pub(crate) fn conduct(
 
 fn failed(error: CompareError, stop: &Stop) -> Failure {
     match error {
+        CompareError::Stopped if stop.by_time() => {
+            Failure::work("the time of --budget was over before anything had run; give it more")
+        }
         CompareError::Stopped if stop.came() => Failure { code: stop.code(), message: error.to_string() },
         CompareError::NoForeground { .. } | CompareError::NoCpu { .. } | CompareError::Work(_) => {
             Failure::input(error)

@@ -10,10 +10,6 @@ pub(crate) struct RecordingArgs {
     /// Power that the recorded machine drew while it was suspended, in watts [default: that time is left out]
     #[arg(long, value_name = "WATTS", value_parser = watts, help_heading = "Input")]
     suspend_watts: Option<f64>,
-    /// Limits on the size of a replay, against broken or hostile files, such as tasks=1e6,events=1e10: simulated seconds, engine
-    /// events, tasks, CPUs, bytes after unpacking (disk) and in memory; parts that are not named keep their default
-    #[arg(long, value_name = "PART=NUMBER,...", default_value_t = Budget::default(), help_heading = "Limits")]
-    pub(crate) budget: Budget,
 }
 
 /// Of a machine that sleeps: less than it has awake.
@@ -41,13 +37,13 @@ pub(crate) struct WhoseArgs {
 
 impl RecordingArgs {
     /// The same for the importer.
-    pub(crate) fn options(&self) -> ImportOptions {
+    pub(crate) fn options(&self, budget: Budget) -> ImportOptions {
         ImportOptions {
             khz: self.whose.recorded_khz,
             foreground: self.whose.foreground.clone(),
             only_foreground: self.whose.only_foreground,
             suspend_w: self.suspend_watts,
-            budget: self.budget,
+            budget,
             ..ImportOptions::default()
         }
     }

@@ -1,8 +1,11 @@
 //! Ctrl-C during long work on a model: the first ends it with what there is, a second ends the program. The exit status is a
-//! shell's for a program that a signal ended, 128 + its number, since the answer is not the one that was asked for.
+//! shell's for a program that a signal ended, 128 + its number, since the answer is not the one that was asked for. The end of a
+//! time that was given (`--budget 2min`) does the same, and is no failure.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
 
 /// Follows SIGINT and SIGTERM for as long as it lives.
 pub(crate) struct Stop {
@@ -25,17 +28,35 @@ impl Stop {
         Stop { flag, signal, ids: ids.into_iter().flatten().collect() }
     }
 
-    /// Set by the first signal.
+    /// Also ends the work when this time is over, counted from now.
+    pub(crate) fn within(self, time: Option<Duration>) -> Stop {
+        if let Some(time) = time {
+            let flag = Arc::clone(&self.flag);
+            // It ends with the program.
+            thread::spawn(move || {
+                thread::sleep(time);
+                flag.store(true, Ordering::Relaxed);
+            });
+        }
+        self
+    }
+
+    /// Set by the first signal, or when the time is over.
     pub(crate) fn flag(&self) -> &AtomicBool {
         &self.flag
     }
 
-    /// Whether one has come.
+    /// Whether the work is to end.
     pub(crate) fn came(&self) -> bool {
         self.flag.load(Ordering::Relaxed)
     }
 
-    /// The exit status of a command that was stopped.
+    /// Whether it is to end because its time is over.
+    pub(crate) fn by_time(&self) -> bool {
+        self.came() && self.signal.load(Ordering::Relaxed) == 0
+    }
+
+    /// The exit status of a command that was stopped by a signal.
     pub(crate) fn code(&self) -> u8 {
         128 + self.signal.load(Ordering::Relaxed) as u8
     }

@@ -1,5 +1,6 @@
 //! `wattwise tune`: a policy's settings for this work on this machine, tested on recordings that the search did not see.
 
+use crate::args::budget::CommandBudget;
 use crate::args::output::{OpenOutput, OutputPath, not_opened};
 use crate::args::policy;
 use crate::args::state;
@@ -14,12 +15,10 @@ use crate::show::tune::text;
 use clap::ValueEnum;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::time::Duration;
 use wattwise_advice::compare::REPLICAS;
 use wattwise_advice::rule::Rule;
 use wattwise_figure::Budget;
 use wattwise_figure::shell;
-use wattwise_figure::units::duration_ns;
 use wattwise_hw::identity::Identity;
 use wattwise_model::workload::Workload;
 use wattwise_policy::PowerSource;
@@ -107,8 +106,14 @@ pub(crate) struct TuneArgs {
 /// What the search may take, and what a replay may.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct TuneBudget {
-    spend: Spend,
-    replay: Budget,
+    trials: Option<u64>,
+    other: CommandBudget,
+}
+
+impl TuneBudget {
+    fn spend(&self) -> Spend {
+        Spend { trials: self.trials, time: self.other.time }
+    }
 }
 
 impl FromStr for TuneBudget {
@@ -116,19 +121,18 @@ impl FromStr for TuneBudget {
 
     fn from_str(text: &str) -> Result<TuneBudget, String> {
         let mut budget = TuneBudget::default();
-        let mut replay: Vec<&str> = Vec::new();
+        let mut other: Vec<&str> = Vec::new();
         for part in text.split(',').map(str::trim).filter(|p| !p.is_empty()) {
             let number = part.strip_prefix("trials=").unwrap_or(part);
-            match (number.parse::<u64>(), duration_ns(part, "")) {
-                (Ok(0), _) | (_, Ok(0)) => return Err(format!("'{part}': expected more than none")),
-                (Ok(trials), _) => budget.spend.trials = Some(trials),
-                (_, Ok(ns)) => budget.spend.time = Some(Duration::from_nanos(ns)),
-                _ if part.contains('=') && number == part => replay.push(part),
-                _ => return Err(format!("'{part}': expected a time such as 2min, or trials=500")),
+            match number.parse() {
+                Ok(0) => return Err(format!("'{part}': expected more than none")),
+                Ok(trials) => budget.trials = Some(trials),
+                Err(_) if number != part => return Err(format!("'{part}': expected trials=500")),
+                Err(_) => other.push(part),
             }
         }
-        if !replay.is_empty() {
-            budget.replay = replay.join(",").parse()?;
+        if !other.is_empty() {
+            budget.other = other.join(",").parse()?;
         }
         Ok(budget)
     }
@@ -266,20 +270,23 @@ fn goes_on(
         return Err(refused(format!("{what}; expected the same, or a new search without --resume")));
     }
     let mut plan = earlier.plan.clone();
-    if args.budget.replay != Budget::default() && args.budget.replay.to_string() != plan.replay_budget {
+    if args.budget.other.replay != Budget::default()
+        && args.budget.other.replay.to_string() != plan.replay_budget
+    {
         return Err(refused(
             "--budget NAME=NUMBER: its trials were made by other bounds of a replay; expected a time or a number of trials"
                 .into(),
         ));
     }
-    if args.budget.spend != Spend::default() && args.budget.spend != plan.budget {
+    let spend = args.budget.spend();
+    if spend != Spend::default() && spend != plan.budget {
         if let Some(winner) = &earlier.known.test {
             return Err(refused(format!(
                 "its test set has been opened for {winner}, and another --budget would choose by it; give none, or start anew \
                  with another --seed or other recordings for --test"
             )));
         }
-        plan.budget = args.budget.spend;
+        plan.budget = spend;
     }
     if earlier.torn {
         note!("{}: its last line was cut short and is left out", log.display());
@@ -325,8 +332,8 @@ impl TuneArgs {
             foreground: self.whose.foreground.clone(),
             only_foreground: self.whose.only_foreground,
             recorded_khz: self.whose.recorded_khz,
-            replay_budget: self.budget.replay.to_string(),
-            budget: self.budget.spend,
+            replay_budget: self.budget.other.replay.to_string(),
+            budget: self.budget.spend(),
             output: self.output.display().to_string(),
             cases: Vec::new(),
         })
@@ -524,22 +531,23 @@ fn progress(p: &SearchProgress) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     #[test]
     fn a_budget_is_a_time_a_number_or_both() {
-        let of = |text: &str| text.parse::<TuneBudget>().map(|b| (b.spend.trials, b.spend.time));
+        let of = |text: &str| text.parse::<TuneBudget>().map(|b| (b.trials, b.other.time));
         let minutes = |n: u64| Some(Duration::from_secs(60 * n));
         assert_eq!(of("2m"), Ok((None, minutes(2))));
         assert_eq!(of("500"), Ok((Some(500), None)));
         assert_eq!(of("trials=500, 2min"), Ok((Some(500), minutes(2))));
         assert_eq!(of(""), Ok((None, None)));
         let with_events: TuneBudget = "2m,events=1e6".parse().unwrap();
-        assert_eq!(with_events.replay, "events=1e6".parse().unwrap());
+        assert_eq!(with_events.other.replay, "events=1e6".parse().unwrap());
         for (wrong, told) in [
             ("0", "more than none"),
             ("0s", "more than none"),
             ("soon", "expected a time"),
-            ("trials=many", "expected a time"),
+            ("trials=many", "expected trials=500"),
             ("-3", "expected a time"),
             ("years=3", "expected NAME=NUMBER"),
         ] {

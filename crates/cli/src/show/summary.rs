@@ -27,9 +27,12 @@ pub(crate) fn answer(set: &ComparisonSet) -> String {
 }
 
 fn over_all(s: &Summary) -> String {
-    let of = s.answers.len();
+    let all = match s.answers.len() {
+        1 => "the only comparison".to_owned(),
+        n => format!("all {n} comparisons"),
+    };
     let Some(best) = &s.best else {
-        return format!("No policy is within the time limit in all {of} comparisons.");
+        return format!("No policy is within the time limit in {all}.");
     };
     let changes: Vec<String> = s
         .answers
@@ -39,13 +42,13 @@ fn over_all(s: &Summary) -> String {
         .collect();
     if s.best_ratio.is_some_and(|r| r > 1.0) {
         return format!(
-            "Best over all {of} comparisons: keep each one's reference. No single policy is better on average; of those \
+            "Best over {all}: keep each one's reference. No single policy is better on average; of those \
              within the time limit in all, {best} comes closest."
         );
     }
     let policy = s.policies.iter().find(|p| p.policy == *best);
     let energy = change(policy.and_then(|p| p.energy_ratio));
-    let mut text = format!("Best over all {of} comparisons: {best}, energy {energy} on average.");
+    let mut text = format!("Best over {all}: {best}, energy {energy} on average.");
     match changes.len() {
         0 => text += " In each it is the best, or shows no clear difference from the best.",
         n => _ = write!(text, " Another is better in {n}: {}.", changes.join(", ")),
