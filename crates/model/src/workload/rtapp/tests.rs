@@ -97,6 +97,9 @@ fn phases_are_unrolled_and_end_with_the_duration() {
     let cut = work(&phases("\"duration\": 1").replace("500000", "900000")).expect("sound");
     assert_eq!(pattern(&cut, 0).steps, [&light[..], &light, &light, &[run(900_000)]].concat());
     assert_eq!(pattern(&cut, 0).rounds, 1);
+    // What would begin at the end does not.
+    let at_the_end = work(&phases("\"duration\": 1").replace("500000", "700000")).expect("sound");
+    assert_eq!(pattern(&at_the_end, 0).steps, [&light[..], &light, &light, &[run(700_000)]].concat());
     // One phase needs no unrolling, however often it is gone through.
     let one = r#"{"tasks": {"a": {"loop": 1, "phases": {"p": {"loop": 5000000, "run": 1}}}}}"#;
     let one = work(one).expect("sound");
