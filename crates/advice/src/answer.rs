@@ -27,6 +27,8 @@ pub(crate) struct Answered<'a> {
     pub(crate) goal: Goal,
     /// One run of the nominal model.
     pub(crate) exact: bool,
+    /// Stopped before all replicas were run.
+    pub(crate) stopped: bool,
 }
 
 /// The answer.
@@ -114,8 +116,10 @@ fn text(a: &Answered<'_>, chosen: usize, tied: &[String], nearly: &[Nearly]) -> 
     let (own, against) = (&a.results[chosen], &a.results[reference]);
     // What others may equal is not called the best.
     let best = if tied.is_empty() { "Best" } else { "Recommended" };
-    let best = a.tried.map_or_else(|| best.to_owned(), |n| format!("{best} of {n} tried"));
+    let best = if a.stopped { format!("{best} so far") } else { best.to_owned() };
+    let best = a.tried.map_or_else(|| best.clone(), |n| format!("{best} of {n} tried"));
     let mut text = match (chosen == reference, a.results.len()) {
+        (_, 1) if a.stopped => return format!("Only {} was run by then: there is no answer.", own.policy),
         (_, 1) => return format!("{} is the only policy: there is nothing to choose.", own.policy),
         (true, _) if a.results.iter().any(say::not_judged) => {
             format!("Keep {}, the reference: responses are judged with at least 16 replicas", own.policy)

@@ -222,6 +222,7 @@ pub(crate) fn conclude(
     standing.named &= more.is_empty();
     standing.ties.extend(more);
     let results = found.results(&standing);
+    let stopped = (found.draws.len() as u64) < options.replicas;
     let mut answer = answer::answer(&Answered {
         results: &results,
         choice: found.choice(&standing, options),
@@ -229,9 +230,9 @@ pub(crate) fn conclude(
         tried: found.searched,
         goal: found.runs.rule.goal,
         exact: found.draws.is_empty(),
+        stopped,
     });
     let runs = found.runs;
-    let stopped = (found.draws.len() as u64) < options.replicas;
     if stopped {
         let (done, asked) = (found.draws.len(), options.replicas);
         answer.text = format!("Stopped after {done} of {asked} replicas. {}", answer.text);

@@ -211,7 +211,8 @@ fn late(workload: &Workload, reference: &Outcome) -> Option<String> {
     let (until_s, done_s) = (until_ns as f64 * 1e-9, reference.work.done_ns? as f64 * 1e-9);
     (done_s > until_s * (1.0 + MUCH_LATER)).then(|| {
         format!(
-            "{name}: its rounds take {until_s} s on a CPU of its own (as its file asks); here the reference takes {} for them",
+            "{name}: its rounds take {} s on a CPU of its own (as its file asks); here the reference takes {} for them",
+            wattwise_figure::units::trim(until_s, 3),
             crate::say::seconds(done_s)
         )
     })

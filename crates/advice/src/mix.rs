@@ -171,14 +171,19 @@ pub fn compare_mix(
     let numbers = first..first.saturating_add(options.replicas);
     let mut found: Vec<Findings<'_, '_, '_>> = Vec::new();
     for (work, runs) in all.iter().enumerate() {
-        found.push(match &raced {
-            Some(raced) => raced.findings(work, runs, numbers.clone(), &stopped)?,
-            None => {
-                let (nominal, judged) = runs.nominal()?;
-                let field = field(runs, numbers.clone(), judged.kind, &stopped)?;
-                Findings::all(runs, (nominal, judged), field)
-            }
-        });
+        let as_asked = || {
+            let (nominal, judged) = runs.nominal()?;
+            let field = field(runs, numbers.clone(), judged.kind, &stopped)?;
+            Ok(Findings::all(runs, (nominal, judged), field))
+        };
+        let of_work = raced
+            .as_ref()
+            .map_or_else(as_asked, |raced| raced.findings(work, runs, numbers.clone(), &stopped));
+        match of_work {
+            // Nothing of this one, but what is whole is the answer.
+            Err(CompareError::Stopped) if !found.is_empty() => break,
+            of_work => found.push(of_work?),
+        }
         if stopped() {
             break;
         }

@@ -36,9 +36,22 @@ pub fn interrupted(status: ExitStatus) -> Option<i32> {
     [libc::SIGINT, libc::SIGQUIT].into_iter().find(|s| exit_code(status) == 128 + *s as u8)
 }
 
+/// The system's own words; the standard library has others for what it calls kinds.
+fn said(error: &io::Error) -> String {
+    let known = match error.kind() {
+        io::ErrorKind::NotFound => Some(libc::ENOENT),
+        io::ErrorKind::PermissionDenied => Some(libc::EACCES),
+        _ => None,
+    };
+    match error.raw_os_error().or(known) {
+        Some(errno) => io::Error::from_raw_os_error(errno).to_string(),
+        None => error.to_string(),
+    }
+}
+
 /// A command that does not start.
 #[derive(Debug, thiserror::Error)]
-#[error("{program}: {error}; expected a command that can be run")]
+#[error("{program}: {}; expected a command that can be run", said(error))]
 pub struct StartError {
     /// Which.
     pub program: String,

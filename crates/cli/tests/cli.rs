@@ -218,7 +218,10 @@ fn every_machine_and_every_workload_are_compared() {
         list["entries"].as_array().unwrap().iter().map(|e| e["name"].as_str().unwrap().to_owned()).collect()
     };
     // The long benchmark job is left to the benchmark.
-    let workloads: Vec<String> = names("workloads").into_iter().filter(|w| w != "bursts-v1").collect();
+    let workloads = names("workloads").into_iter();
+    let mixes = ["laptop-day", "server-day"];
+    let workloads: Vec<String> =
+        workloads.filter(|w| w != "bursts-v1" && !mixes.contains(&w.as_str())).collect();
     // Each machine with every eighth workload, beginning at another one: `holds same` has all pairs.
     for (first, machine) in names("machines").into_iter().enumerate() {
         for workload in workloads.iter().skip(first % 8).step_by(8) {
@@ -259,6 +262,8 @@ fn studies_and_lists_print() {
             ],
         ),
         (&["workloads", "show", "build"], &["make -j2", "4.86 s on 2 CPUs"]),
+        (&["workloads"], &["mixes of these", "server-day"]),
+        (&["workloads", "show", "laptop-day"], &["idle-desktop=4 browse-app=2"]),
         (
             &["reproduce", "openbsd"],
             &["powersaving: build", "1123.00 s", "fitted", "does not finish within the window"],

@@ -350,6 +350,29 @@ fn the_guard_of_a_killed_command_puts_back_what_it_left() {
     assert_eq!(guards_of(child.id()), []);
 }
 
+/// Whoever reads what `set` prints may leave: settings are held all the same.
+#[test]
+fn settings_are_held_without_a_reader() {
+    let Some(lab) = Lab::new("core-i5-2gen") else { return };
+    let (before, root) = (lab.machine.snapshot(), lab.at().display().to_string());
+    let mut child = Command::new(env!("CARGO_BIN_EXE_wattwise"))
+        .args(lab.args(&["set", "--governor", "powersave", "--until", "forever"], &root))
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    while lab.file(&format!("{CPUFREQ}/scaling_governor")) != "powersave" {
+        assert!(child.try_wait().unwrap().is_none(), "it ended before it held anything");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    assert!(child.try_wait().unwrap().is_none(), "it holds");
+    rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::TERM)
+        .unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(lab.machine.snapshot(), before);
+}
+
 /// Where the guard was killed too: the next command puts back, unless `set` was to leave them or their owner lives.
 #[test]
 fn what_a_killed_command_left_goes_back_before_the_next_one() {

@@ -16,7 +16,7 @@ fn a_mistake_is_told_with_line_and_column() {
         ("[profile.a]\nsettings = [\"epp=power\",\n  \"eppp=power\"]\n", 3, 3, "'eppp' is no setting"),
         ("[profile.a]\nspeed = \"powrd\"\n", 2, 9, "did you mean powerd"),
         ("[profile.a]\nspeed = \"powerd:load=x\"\n", 2, 9, "load=x"),
-        ("[profile.a]\nbias = \"fast\"\n", 2, 8, "unknown variant"),
+        ("[profile.a]\nbias = \"fast\"\n", 2, 8, "unknown word"),
         ("[profile.a]\nbais = \"power\"\n", 2, 1, "unknown field"),
         ("[profile.a]\n[[profile.a.when]]\ncharge_below = 120\n", 3, 16, "0 to 100"),
         ("[profile.a]\n[[profile.a.when]]\nbetween = \"22-7\"\n", 3, 11, "22:00-07:00"),

@@ -2,13 +2,14 @@
 
 use crate::text::suggest;
 
-/// What serde calls a type, and what is to be written for it; a longer name before one that begins it.
-const TYPES: [(&str, &str); 16] = [
+/// What serde calls a type, and what is to be written for it.
+const TYPES: [(&str, &str); 18] = [
     ("u8", "a whole number from 0 to 255"),
     ("u16", "a whole number from 0 to 65535"),
     ("u32", "a whole number from 0 to 4294967295"),
     ("u64", "a whole number, 0 or more"),
     ("usize", "a whole number, 0 or more"),
+    ("nonzero u32", "a whole number above 0"),
     ("i8", "a whole number from -128 to 127"),
     ("i16", "a whole number from -32768 to 32767"),
     ("i32", "a whole number"),
@@ -17,9 +18,24 @@ const TYPES: [(&str, &str); 16] = [
     ("f64", "a number"),
     ("a boolean", "true or false"),
     ("a string", "a text in quotes"),
+    ("string only", "a word in quotes"),
     ("a sequence", "a list in brackets"),
     ("a map", "a table"),
-    ("struct ", "a table: "),
+    ("map with a single key", "a table of one key"),
+];
+/// What serde and the parser call what they found, or say in words of their own, and what stands for it.
+const FOUND: [(&str, &str); 11] = [
+    ("invalid type: map", "invalid type: a table"),
+    ("invalid type: sequence", "invalid type: a list"),
+    ("invalid type: unit variant", "invalid type"),
+    ("invalid type: boolean `", "invalid type: `"),
+    ("invalid type: integer `", "invalid type: `"),
+    ("invalid type: floating point `", "invalid type: `"),
+    ("invalid type: string \"", "invalid type: \""),
+    ("invalid value: integer `", "invalid value: `"),
+    ("unknown variant `", "unknown word `"),
+    ("wanted string or table", "expected a word in quotes"),
+    ("wanted exactly 1 element, found 0 elements", "expected a word in quotes"),
 ];
 
 /// `line 3: ` and the sentence; `at` is where in `text` it was seen, in bytes.
@@ -29,12 +45,15 @@ pub fn at_line(text: &str, at: Option<usize>, message: &str) -> String {
 
 /// The number of the line of a place, from 1.
 pub fn line(text: &str, at: usize) -> usize {
-    text.get(..at).unwrap_or(text).matches('\n').count() + 1
+    text.bytes().take(at).filter(|b| *b == b'\n').count() + 1
 }
 
 /// The message on one line, in words for whoever writes such files; of an unknown key also what was probably meant.
 pub fn sentence(message: &str) -> String {
-    let message = message.trim_end().replace('\n', " ").replace("floating point `", "number `");
+    let mut message = message.trim_end().replace('\n', " ");
+    for (theirs, ours) in FOUND {
+        message = message.replace(theirs, ours);
+    }
     let mut words = message.split('`').skip(1).step_by(2);
     match words.next() {
         Some(given) if message.starts_with("unknown ") => format!("{message}{}", suggest(given, words)),
@@ -47,11 +66,12 @@ pub fn sentence(message: &str) -> String {
 
 /// What is expected, where it is a type.
 fn in_words(expected: &str) -> String {
-    let of = |(name, words): &(&str, &str)| {
-        let rest = expected.strip_prefix(name)?;
-        (rest.is_empty() || name.ends_with(' ') || rest.starts_with(' ')).then(|| format!("{words}{rest}"))
-    };
-    TYPES.iter().find_map(of).unwrap_or_else(|| expected.to_owned())
+    if expected.starts_with("struct ") {
+        return "a table".to_owned();
+    }
+    let of = |text: &str| TYPES.iter().find(|(name, _)| *name == text).map(|(_, words)| (*words).to_owned());
+    let list = || Some(format!("a list of {}", expected.strip_prefix("an array of length ")?));
+    of(expected).or_else(list).unwrap_or_else(|| expected.to_owned())
 }
 
 #[cfg(test)]
@@ -63,17 +83,26 @@ mod tests {
         for (message, told) in [
             (
                 "invalid value: integer `-3`, expected u16",
-                "invalid value: integer `-3`, expected a whole number from 0 to 65535",
+                "invalid value: `-3`, expected a whole number from 0 to 65535",
             ),
             (
                 "invalid type: floating point `1.5`, expected u64\n",
-                "invalid type: number `1.5`, expected a whole number, 0 or more",
+                "invalid type: `1.5`, expected a whole number, 0 or more",
             ),
-            ("invalid type: map, expected f64", "invalid type: map, expected a number"),
-            ("invalid type: string \"a\", expected f640", "invalid type: string \"a\", expected f640"),
+            ("invalid type: map, expected f64", "invalid type: a table, expected a number"),
+            ("invalid type: string \"a\", expected f640", "invalid type: \"a\", expected f640"),
+            (
+                "invalid type: integer `5`, expected struct TopologyTable with 7 elements",
+                "invalid type: `5`, expected a table",
+            ),
+            ("invalid length 3, expected an array of length 2", "invalid length 3, expected a list of 2"),
+            (
+                "unknown variant `cor`, expected `core`",
+                "unknown word `cor`, expected `core`; did you mean \"core\"?",
+            ),
             (
                 "invalid type: string \"a\", expected a sequence",
-                "invalid type: string \"a\", expected a list in brackets",
+                "invalid type: \"a\", expected a list in brackets",
             ),
             ("missing field `name`", "missing field `name`"),
             (
@@ -90,7 +119,7 @@ mod tests {
         assert_eq!(at_line("a\nb\nc", Some(2), "no"), "line 2: no");
         assert_eq!(at_line("a\nb\nc", None, "no"), "line 1: no");
         // Within a letter of two bytes, and beyond the end.
-        assert_eq!(at_line("\né", Some(2), "no"), "line 2: no");
+        assert_eq!(at_line("\né\n\n", Some(2), "no"), "line 2: no");
         assert_eq!(at_line("a\n", Some(9), "no"), "line 2: no");
     }
 }

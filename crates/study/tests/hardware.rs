@@ -147,7 +147,7 @@ fn a_mistake_is_one_line_with_its_place() {
     let two = "calibrates = { mhz = [\"2000\", \"1000\"] }";
     for (from, to, parts) in [
         ("column = \"w\"", "column = \"ww\"", ["given/table.toml", "no column 'ww'"]),
-        ("unit = \"W\"", "unit = \"watt\"", ["line 14", "unknown variant"]),
+        ("unit = \"W\"", "unit = \"watt\"", ["line 14", "unknown word"]),
         (
             "mechanism = \"speed\"",
             "mechanism = \"luck\"",

@@ -1,4 +1,4 @@
-//! `--budget` of what computes: how long it may take, and how large a replay may become.
+//! `--budget` of what computes: how long it may take, once its input is read, and how large a replay may become.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use wattwise_figure::Budget;
 use wattwise_figure::units::duration_ns;
 
-/// A time for the whole command, and limits on each replay.
+/// A time for all that is computed, and limits on each replay.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct CommandBudget {
     pub(crate) time: Option<Duration>,
@@ -18,6 +18,9 @@ impl FromStr for CommandBudget {
 
     /// `2min,events=1e10`: what is not named keeps its default.
     fn from_str(text: &str) -> Result<CommandBudget, String> {
+        if text.split(',').any(|part| part.trim().is_empty()) {
+            return Err(format!("'{text}': expected no empty part"));
+        }
         let (named, times): (Vec<&str>, Vec<&str>) = text.split(',').partition(|part| part.contains('='));
         let time = match times[..] {
             [] => None,
@@ -62,7 +65,8 @@ mod tests {
         }
         assert_eq!("tasks=9".parse::<CommandBudget>().map(|b| b.time), Ok(None));
         for (wrong, because) in [
-            ("", "expected a time such as 2min, or NAME=NUMBER"),
+            ("", "no empty part"),
+            ("1s,", "no empty part"),
             ("soon", "expected a time"),
             ("30", "expected a time"),
             ("0s", "more than none"),

@@ -15,8 +15,8 @@
 use crate::show::screen::note;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, getpid, pidfd_open, test_kill_process};
-use std::ffi::OsStr;
+use rustix::process::{Pid, PidfdFlags, getpid, getppid, pidfd_open, test_kill_process};
+use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -31,17 +31,18 @@ static GUARD: Mutex<Option<Child>> = Mutex::new(None);
 const LOOK: Duration = Duration::from_millis(200);
 
 /// Has this process guarded from now on, once: over the machine at `root` with this folder of journals.
-pub(super) fn start(root: Option<&str>, journal: &Path) {
+pub(super) fn start(root: Option<String>, journal: &Path) {
     let mut guard = GUARD.lock().unwrap_or_else(PoisonError::into_inner);
     if guard.is_some() {
         return;
     }
     // This very program, also where its file was replaced since.
     let mut command = Command::new("/proc/self/exe");
-    command
-        .args(["restore", "--after", &getpid().to_string()])
-        .args([OsStr::new("--journal"), journal.as_os_str()]);
-    command.args(root.into_iter().flat_map(|root| ["--root", root]));
+    // Each value behind its flag's `=`: one that begins with `-` would be another flag.
+    let mut journals = OsString::from("--journal=");
+    journals.push(journal);
+    command.arg0("wattwise").args(["restore", "--after", &getpid().to_string()]).arg(journals);
+    command.args(root.map(|root| format!("--root={root}")));
     command.process_group(0).stdin(Stdio::null()).stdout(Stdio::null());
     match command.spawn() {
         Ok(child) => *guard = Some(child),
@@ -57,12 +58,17 @@ pub(crate) fn dismiss() {
     }
 }
 
-/// Waits for a process to end; signals that ask us to end are ignored from here on.
+/// Waits for a process to end. If it is our parent, we are its guard: signals that ask us to end are ignored from here on, and
+/// `ps` shows whose we are.
 ///
 /// # Errors
 /// What the system says; that there is no such process is an end.
-pub(crate) fn wait_for(pid: Pid) -> std::io::Result<Signals> {
-    let signals = Signals::catch()?;
+pub(crate) fn wait_for(pid: Pid) -> std::io::Result<Option<Signals>> {
+    let signals = (getppid() == Some(pid)).then(Signals::catch).transpose()?;
+    if signals.is_some() {
+        // After exec it is that of the link which was followed, `exe`.
+        _ = rustix::thread::set_name(c"wattwise");
+    }
     match pidfd_open(pid, PidfdFlags::empty()) {
         Ok(process) => while poll(&mut [PollFd::new(&process, PollFlags::IN)], None) == Err(Errno::INTR) {},
         Err(Errno::SRCH) => {}

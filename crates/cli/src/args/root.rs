@@ -181,35 +181,49 @@ impl RootArgs {
 
     fn start_guard(&self) -> Result<(), Failure> {
         if !self.is_passing() {
-            guard::start(self.given(), &self.journal()?);
+            guard::start(self.absolute(), &self.journal()?);
         }
         Ok(())
     }
 
     /// Puts back what a killed wattwise left changed. What cannot be is said, and stays for `restore`.
     pub(crate) fn put_back(&self, root: &dyn Root) -> Result<(), Failure> {
+        // Who may not read what is in the folder has left nothing there, and is told when he needs it.
+        self.put_back_all(root).map(|_| ())
+    }
+
+    /// The same: whether all of it could be. `Err` within where the folder of journals cannot be read.
+    pub(crate) fn put_back_all(&self, root: &dyn Root) -> Result<std::io::Result<bool>, Failure> {
         if self.is_passing() {
-            return Ok(());
+            return Ok(Ok(true));
         }
         let folder = self.journal()?;
-        // Who may not read what is in the folder has left nothing there, and is told when he needs it.
+        let mut all = true;
         if held::read(&folder).is_ok_and(|state| state.is_some()) {
             match hold::clean(root, &folder, false) {
                 Ok(Released::State(state)) => {
                     say!("a killed wattwise kept work on CPU {}; it may run on every CPU again", state.kept);
                 }
                 Ok(_) => {}
-                Err(e) => say!("a killed wattwise kept CPUs: {e}; 'wattwise coreidle off' tries again"),
+                Err(e) => {
+                    all = false;
+                    say!("a killed wattwise kept CPUs: {e}; 'wattwise coreidle off' tries again");
+                }
             }
         }
-        for (command, restored) in restore_abandoned(root, &folder).unwrap_or_default() {
+        let restored = match restore_abandoned(root, &folder) {
+            Ok(restored) => restored,
+            Err(e) => return Ok(Err(e)),
+        };
+        for (command, restored) in restored {
+            all &= restored.failed.is_empty();
             let told = Restored { unchanged: 0, ..restored };
             if told != Restored::default() {
                 let remedy = if told.failed.is_empty() { "" } else { "; 'wattwise restore' tries again" };
                 say!("'{command}' was killed and had left settings changed: {told}{remedy}");
             }
         }
-        Ok(())
+        Ok(Ok(all))
     }
 
     /// Says that a killed wattwise left this machine changed, where one only looks.

@@ -470,7 +470,8 @@ fn on_a_model(args: &AbArgs, arms: &[String], machine: &str) -> Outcome {
     let [reference, ..] = &policies[..] else { return Err(Failure::input("ab --machine: no policy")) };
     let stop = Stop::follow();
     let against = HeldAgainst::by(reference);
-    let (comparison, details) = compare::conduct(&job, (rule, How::AsAsked), REPLICAS, &against, &stop)?;
+    let (comparison, details) = compare::conduct(&job, (rule, How::AsAsked), REPLICAS, &against, &stop)
+        .map_err(|e| compare::failed(e, &stop))?;
     if let Some(report) = report {
         let html = wattwise_report::compare_html(&comparison, &details, &crate::args::command_line());
         report.write(html.as_bytes())?;

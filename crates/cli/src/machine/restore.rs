@@ -24,8 +24,9 @@ pub(crate) struct RestoreArgs {
     /// Show what would be put back, and change nothing
     #[arg(long)]
     dry_run: bool,
-    /// Wait until this process has ended; then put back what killed commands left, and nothing that `set` was to leave in force
-    #[arg(long, value_name = "PID", conflicts_with_all = ["dry_run", "json"], value_parser = clap::value_parser!(i32).range(1..))]
+    /// Wait until this process has ended; then put back what killed commands left, and nothing that `set` was to leave in force.
+    /// Commands that hold settings start it by themselves
+    #[arg(long, value_name = "PID", hide = true, conflicts_with_all = ["dry_run", "json"], value_parser = clap::value_parser!(i32).range(1..))]
     after: Option<i32>,
     /// Print as JSON (schema wattwise.restore/1)
     #[arg(long)]
@@ -70,7 +71,8 @@ pub(crate) struct Entry {
 pub(crate) fn run(args: &RestoreArgs) -> Outcome {
     if let Some(pid) = args.after.and_then(Pid::from_raw) {
         let _ignored = guard::wait_for(pid).map_err(Failure::work)?;
-        return args.root.put_back(&*args.root.open()?).map(|()| 0);
+        let all = args.root.put_back_all(&*args.root.open()?)?.map_err(|e| unreadable(&args.root, &e))?;
+        return Ok(u8::from(!all));
     }
     let root = args.root.open()?;
     if args.root.is_passing() {
@@ -78,9 +80,7 @@ pub(crate) fn run(args: &RestoreArgs) -> Outcome {
         return finish(args, &RestoreOutput::new(), false);
     }
     let folder = args.root.journal()?;
-    let cannot = |e: std::io::Error| {
-        Failure::input(format!("{}: {e}; expected a folder of journals", folder.display()))
-    };
+    let cannot = |e: std::io::Error| unreadable(&args.root, &e);
     let listing =
         if args.dry_run { journal::look(&folder) } else { journal::list(&folder) }.map_err(cannot)?;
     // After the folder was found to be one of ours to read.
@@ -127,6 +127,12 @@ pub(crate) fn run(args: &RestoreArgs) -> Outcome {
         report.journals.push(Entry { journal, command, result, note });
     }
     finish(args, &report, failed)
+}
+
+/// The folder of journals is none, or is not ours to read.
+fn unreadable(root: &hardware::RootArgs, e: &std::io::Error) -> Failure {
+    let folder = root.journal().unwrap_or_default();
+    Failure::input(format!("{}: {e}; expected a folder of journals", folder.display()))
 }
 
 fn finish(args: &RestoreArgs, report: &RestoreOutput, failed: bool) -> Outcome {

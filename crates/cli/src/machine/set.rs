@@ -4,7 +4,7 @@ use crate::args::policy::Results;
 use crate::args::root as hardware;
 use crate::args::settings::{ArmArgs, SettingArgs};
 use crate::exit::{Failure, Outcome, print, print_json};
-use crate::show::screen::{note, say, tell};
+use crate::show::screen::{go_on_without_a_reader, note, say, tell};
 use serde::Serialize;
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -268,6 +268,7 @@ pub(crate) fn apply(
         TransactionError::Journal { .. } => Failure::impossible(e),
         other => Failure::work(other).by_signal(signals.caught()),
     })?;
+    go_on_without_a_reader();
     let outcomes = held.as_ref().map(|t| t.outcomes().to_vec()).unwrap_or_default();
     if json {
         let rows = outcomes.iter().map(|o| PlannedWrite {

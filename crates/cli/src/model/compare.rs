@@ -107,8 +107,8 @@ pub(crate) struct CompareArgs {
     memory_bound: Option<f64>,
     #[command(flatten)]
     recording: RecordingArgs,
-    /// How long the comparison may take, such as 2min: what is done by then is answered, with fewer replicas. And limits on the
-    /// size of a replay, against broken or hostile files, such as tasks=1e6,events=1e10: simulated seconds, engine events, tasks,
+    /// How long the comparison may take, such as 2min, once its input is read: what is done by then is answered, with fewer
+    /// replicas, but one run of each policy at least. And limits on the size of a replay, against broken or hostile files, such as tasks=1e6,events=1e10: simulated seconds, engine events, tasks,
     /// CPUs, bytes after unpacking (disk) and in memory; parts that are not named keep their default
     #[arg(long, value_name = "TIME|PART=NUMBER,...", default_value_t = CommandBudget::default(), help_heading = heading::LIMITS)]
     budget: CommandBudget,
@@ -177,7 +177,7 @@ pub(crate) fn run(args: &CompareArgs) -> Outcome {
     let is_mix = asked.len() > 1 && named.len() <= 1 && args.best.goal() == Goal::Energy;
     if !is_mix && asked.iter().any(|(_, weight)| *weight != 1.0) {
         return Err(Failure::input(
-            "a weight: expected two workloads or more, one machine and --best energy, such as 'compare desktop=3 build'",
+            "weights, also those of a mix, are for two workloads or more on one machine with --best energy, such as 'compare desktop=3 build'",
         ));
     }
     let mut outputs = args.output.open(OutputsAsked {
@@ -250,7 +250,10 @@ fn asked_works(args: &CompareArgs) -> Result<Vec<(String, f64)>, Failure> {
     for given in &args.workload {
         let (name, weight) = mixes::weighted(given).map_err(Failure::input)?;
         match mixes::find(name) {
-            Some(mix) => all.extend(mix.works.iter().map(|(n, w)| ((*n).to_owned(), w * weight))),
+            Some(mix) => {
+                let hours: f64 = mix.works.iter().map(|(_, w)| w).sum();
+                all.extend(mix.works.iter().map(|(n, w)| ((*n).to_owned(), w * weight / hours)));
+            }
             None => all.push((name.to_owned(), weight)),
         }
     }
@@ -308,7 +311,12 @@ impl CompareArgs {
             let job = self.job(case);
             let how = (self.rule(), self.how());
             let against = HeldAgainst { reference: &case.reference, standards: &self.standards(case) };
-            let (mut comparison, details) = conduct(&job, how, self.asked_replicas(), &against, stop)?;
+            let conducted = conduct(&job, how, self.asked_replicas(), &against, stop);
+            let (mut comparison, details) = match conducted {
+                // Nothing of this one, but what is whole is the answer.
+                Err(CompareError::Stopped) if !done.is_empty() => break,
+                other => other.map_err(|e| failed(e, stop))?,
+            };
             comparison.inputs.own_machine = self.is_own(&case.machine);
             comparison.inputs.root = self.root_of(&case.machine);
             outputs.one(&FinishedComparison {
@@ -421,7 +429,7 @@ pub(crate) fn conduct(
     replicas: u64,
     against: &HeldAgainst<'_>,
     stop: &Stop,
-) -> Result<(Comparison, Vec<PolicyDetail>), Failure> {
+) -> Result<(Comparison, Vec<PolicyDetail>), CompareError> {
     let apply = apply::on(job.machine);
     let mut options = CompareOptions {
         rule,
@@ -444,10 +452,11 @@ pub(crate) fn conduct(
         How::Search => search_best(job, &options, 1),
     };
     progress.end();
-    result.map_err(|e| failed(e, stop))
+    result
 }
 
-fn failed(error: CompareError, stop: &Stop) -> Failure {
+/// Why there is no comparison.
+pub(crate) fn failed(error: CompareError, stop: &Stop) -> Failure {
     match error {
         CompareError::Stopped if stop.by_time() => {
             Failure::work("the time of --budget was over before anything had run; give it more")

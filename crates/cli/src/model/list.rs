@@ -7,6 +7,7 @@ use std::fmt::Write;
 use wattwise_figure::nearest;
 use wattwise_policy::{Param, ParamKind, Speed, cores, essay, idle, speed};
 use wattwise_replay::library::{self, Bundled};
+use wattwise_replay::mixes::{self, MIXES};
 use wattwise_replay::spec::{PlacementWord, placements};
 
 #[derive(clap::Args)]
@@ -174,8 +175,17 @@ pub(crate) fn workloads(args: &ListArgs) -> Outcome {
     let entries: Vec<Entry> = all
         .iter()
         .map(|b| Entry { name: b.name.into(), kind: kind(b).into(), summary: b.summary.clone() })
+        .chain(MIXES.iter().map(|m| Entry {
+            name: m.name.into(),
+            kind: "mixes of these".into(),
+            summary: m.summary.into(),
+        }))
         .collect();
     let Some(ListCommand::Show { name }) = &args.what else { return list(args.json, &entries) };
+    if let Some(mix) = mixes::find(name) {
+        let works = mix.works.iter().map(|(work, weight)| format!("{work}={weight}")).collect::<Vec<_>>();
+        return shown(args, name, &entries, &format!("{name}: {}\n{}\n", mix.summary, works.join(" ")));
+    }
     let Some(b) = all.iter().find(|b| b.name == name) else {
         return Err(unknown("workloads show", name, &entries));
     };

@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use wattwise_calibrate::calibration::state_of;
 use wattwise_calibrate::estimate::estimate;
 use wattwise_calibrate::gather::SeenMachine;
+use wattwise_figure::mistake::at_line;
 use wattwise_hw::root::Root;
 use wattwise_model::machine::{Confidence, MachineModel, is_part_of_name};
 use wattwise_replay::library;
@@ -85,7 +86,9 @@ pub(crate) fn kept(root: &dyn Root, seen: &SeenMachine) -> Result<KeptCalibratio
 
 /// A calibrated model with what is in force now: policies change from day to day, watts do not.
 fn with_what_is_in_force(text: &str, seen: &SeenMachine) -> Result<String, String> {
-    let mut file: toml_edit::DocumentMut = text.parse().map_err(|e: toml_edit::TomlError| e.to_string())?;
+    let mut file: toml_edit::DocumentMut = text
+        .parse()
+        .map_err(|e: toml_edit::TomlError| at_line(text, e.span().map(|s| s.start), e.message()))?;
     let now: toml_edit::DocumentMut =
         estimate(seen, "this").text.parse().map_err(|e: toml_edit::TomlError| e.to_string())?;
     // Nothing measures them: the kernel tells them.

@@ -132,7 +132,10 @@ impl FromStr for TuneBudget {
             }
         }
         if !other.is_empty() {
-            budget.other = other.join(",").parse()?;
+            budget.other = other
+                .join(",")
+                .parse()
+                .map_err(|e: String| e.replace("a time such as 2min,", "a time such as 2min, trials=500"))?;
         }
         Ok(budget)
     }

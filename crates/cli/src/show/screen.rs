@@ -17,6 +17,14 @@ pub(crate) fn leave_standard_output() {
     LEFT.store(true, Ordering::Relaxed);
 }
 
+/// Whether there is more to do than to print.
+static GOES_ON: AtomicBool = AtomicBool::new(false);
+
+/// From now on a reader of standard output who has gone away ends nothing: settings are held, or are to be left in force.
+pub(crate) fn go_on_without_a_reader() {
+    GOES_ON.store(true, Ordering::Relaxed);
+}
+
 /// How much is said beside results: below 0 only failures, above 0 also what is read and decided.
 static SAID: AtomicI8 = AtomicI8::new(0);
 
@@ -177,7 +185,12 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
 /// What came of printing.
 pub(crate) fn written(done: std::io::Result<()>) -> Result<(), Failure> {
     match done.and_then(|()| std::io::stdout().flush()) {
-        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => std::process::exit(0),
+        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => {
+            if !GOES_ON.load(Ordering::Relaxed) {
+                std::process::exit(0);
+            }
+            Ok(())
+        }
         r => r.map_err(Failure::work),
     }
 }

@@ -20,17 +20,16 @@ fn change(ratio: Option<f64>) -> String {
     ratio.map_or_else(|| "-".to_owned(), |r| format!("{} %", wattwise_figure::signed((r - 1.0) * 100.0, 1)))
 }
 
-/// The answer in a sentence or two, and that it is of a part, where it is.
+/// The answer in a sentence or two; of a part there is none.
 pub(crate) fn answer(set: &ComparisonSet) -> String {
-    let over_all = over_all(&set.summary);
-    set.told_stopped().map_or_else(|| over_all.clone(), |stopped| format!("{stopped} {over_all}"))
+    match set.told_stopped() {
+        Some(stopped) => format!("{stopped} There is no answer over all of them."),
+        None => over_all(&set.summary),
+    }
 }
 
 fn over_all(s: &Summary) -> String {
-    let all = match s.answers.len() {
-        1 => "the only comparison".to_owned(),
-        n => format!("all {n} comparisons"),
-    };
+    let all = format!("all {} comparisons", s.answers.len());
     let Some(best) = &s.best else {
         return format!("No policy is within the time limit in {all}.");
     };

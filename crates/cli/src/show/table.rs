@@ -326,7 +326,12 @@ pub(crate) fn legend(c: &Comparison, shown: &[&PolicyResult]) -> Vec<String> {
     let left: Vec<&PolicyResult> = shown.iter().filter(|r| r.admissible).copied().collect();
     let left: Vec<String> = say::left_after(&left).iter().map(u64::to_string).collect();
     if !left.is_empty() {
-        words.push(format!("{} {REPLICAS}: dropped then, others were better", left.join(" or ")));
+        let why = if c.stopped {
+            "no more: others were better, or it was stopped"
+        } else {
+            "dropped then, others were better"
+        };
+        words.push(format!("{} {REPLICAS}: {why}", left.join(" or ")));
     }
     words.push(format!("energy: of {}", say::energy_of(c)));
     words

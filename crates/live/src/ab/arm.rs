@@ -175,8 +175,14 @@ impl<'r> LiveBench<'r> {
         let header = self.header;
         let name = &header.arms[at].name;
         let job = self.arms[at].job.clone();
-        let mut held = hold(self.root, self.journal, name, &self.arms[at].wishes, &|| self.signals.reason())
-            .map_err(|e| e.of(name).to_string())?;
+        let mut held = hold(
+            self.root,
+            self.journal,
+            &format!("wattwise ab, policy {name}"),
+            &self.arms[at].wishes,
+            &|| self.signals.reason(),
+        )
+        .map_err(|e| e.of(name).to_string())?;
         let pace = self.observer.pace();
         self.observer.begin();
         let begun = Instant::now();

@@ -135,8 +135,13 @@ impl<'r> Prover<'r> {
         let name = &header.sides[arm].name;
         let started = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
         let signals = self.parts.signals;
-        let held =
-            hold(self.parts.root, self.parts.journal, name, &self.parts.wishes[arm], &|| signals.reason());
+        let held = hold(
+            self.parts.root,
+            self.parts.journal,
+            &format!("wattwise prove, policy {name}"),
+            &self.parts.wishes[arm],
+            &|| signals.reason(),
+        );
         let mut held = match held {
             Ok(held) => held,
             Err(_) if signals.caught().is_some() => return Ok(None),

@@ -135,7 +135,7 @@ table! {
 
 /// Who shares a last-level cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected \"core\", \"package\" or a number of cores")]
 pub(super) enum Llc {
     Named(LlcWord),
     /// So many cores, in order.
@@ -270,7 +270,7 @@ pub(super) fn defer() -> OverlapWord {
 }
 
 #[derive(Clone, Debug, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected microseconds, or a matrix of them")]
 pub(super) enum Stall {
     Same(f64),
     Matrix(Vec<Vec<f64>>),

@@ -210,7 +210,7 @@ impl TaskTable {
 }
 
 #[derive(Clone, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected microseconds, [least, greatest] or { log = [least, greatest] }")]
 enum Length {
     Fixed(f64),
     Even([f64; 2]),

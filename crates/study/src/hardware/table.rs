@@ -207,7 +207,7 @@ struct WorkTable {
 type When = BTreeMap<String, OneOrMore>;
 
 #[derive(Clone, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected a text in quotes, or a list of them")]
 enum OneOrMore {
     One(String),
     More(Vec<String>),

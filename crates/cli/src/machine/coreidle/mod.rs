@@ -111,6 +111,12 @@ fn changed(command: &CoreidleCommand, args: &CoreidleArgs) -> Outcome {
     // 'off' ends what a killed one left by itself, and says what it was.
     let running = match command {
         CoreidleCommand::Off => args.root.open_watched("coreidle")?,
+        // It leaves its mask in force.
+        CoreidleCommand::Set { .. } => {
+            let running = args.root.open_watched("coreidle")?;
+            args.root.put_back(&*running.root)?;
+            running
+        }
         _ => args.root.open_running("coreidle")?,
     };
     let root = &*running.root;

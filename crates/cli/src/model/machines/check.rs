@@ -3,7 +3,7 @@
 use super::{FigureLine, columns, facts, machine, standings, standings_text};
 use crate::exit::{Failure, Outcome, print, print_json_as};
 use crate::model::cases::{CasesAsked, cases};
-use crate::model::compare::{HeldAgainst, How, conduct};
+use crate::model::compare::{HeldAgainst, How, conduct, failed};
 use crate::model::stop::Stop;
 use crate::show::table::wrapped;
 use serde::Serialize;
@@ -184,7 +184,8 @@ fn answers(args: &CheckMachineArgs, m: &MachineModel) -> Result<Vec<Judged>, Fai
             args.replicas,
             &HeldAgainst::by(&case.reference),
             &stop,
-        )?;
+        )
+        .map_err(|e| failed(e, &stop))?;
         if comparison.stopped {
             let message = format!(
                 "stopped after {} of {} workloads: nothing is judged",
@@ -262,7 +263,7 @@ fn text(m: &MachineModel, checked: &Checked) -> String {
         if let Some(w) = &a.widest {
             let percent = |r: f64| format!("{} %", wattwise_figure::signed((r - 1.0) * 100.0, 1));
             let least = format!(
-                "least certain: {} takes {} to {} of the energy of {}",
+                "least certain: {}, energy {} to {} against {}",
                 w.policy,
                 percent(w.low),
                 percent(w.high),

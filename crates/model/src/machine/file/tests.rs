@@ -167,7 +167,7 @@ fn impossible_figures_are_refused_in_one_line() {
         ("tau_s = 10", "tau_s = 0", "tau_s"),
         ("confidence = 'guess'\n", "", "confidence"),
         ("source = 's'", "source = ' '", "source is empty"),
-        ("confidence = 'guess'", "confidence = 'hope'", "unknown variant"),
+        ("confidence = 'guess'", "confidence = 'hope'", "unknown word"),
         ("uncore_w = 2.0", "uncore_watts = 2.0", "line 35: package: unknown field `uncore_watts`"),
         ("latency_us = 2", "latency_us = 'two'", "kind.idle.states.latency_us: invalid type"),
         ("summary = 'y'", "summary = 'y'\nbase = 'nobody'", "no bundled machine"),
