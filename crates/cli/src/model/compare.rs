@@ -74,7 +74,7 @@ pub(crate) struct CompareArgs {
     /// 'current' is what the machine does now. Also a policy file, or @FILE for the policy that a saved --json result recommends
     #[arg(long, short, help_heading = heading::POLICIES)]
     policy: Vec<String>,
-    /// Without --policy: also try the policies of this operating system, in addition to those of the machine's own
+    /// Without --policy: try the policies of this operating system against the reference, instead of those of the machine's own
     #[arg(long, alias = "for", value_enum, value_name = "SYSTEM", conflicts_with = "policy", help_heading = heading::POLICIES)]
     system: Option<SystemWord>,
     #[command(flatten)]

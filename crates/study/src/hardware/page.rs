@@ -183,11 +183,11 @@ pub fn page(tables: &[Table], scored: &Scored) -> String {
     let mut out = String::from(
         "# Held against hardware\n\n\
          Published measurements of time, power and energy under several policies on real machines, and what the engine says of the\n\
-         same. Made by `wattwise machines score policies --page docs/notes/hardware.md`; `docs/hardware.md` tells what a table is and how\n\
+         same. Made by `wattwise machines score policies --page FILE`; `docs/hardware.md` tells what a table is and how\n\
          to add one. A comparison is a row against its work's reference row in one quantity, as a ratio. At most one setting of each\n\
          program calibrates (its published watts scale the model's busy cores, and where they are metered apart the rest of the package\n\
          and the memory); nothing else that was published is used for what is predicted. \
-         Of the 90 % intervals one part, how rough the model is beside what it draws, is fitted to all of these tables \
+         Of the 90 % intervals one part, how rough the model is beside what it draws, is fitted to all tables of the repository \
          (hardware-intervals.md; there also how they hold of each machine without its part in the fit). Figures in the tables are \
          per cent, but tau.\n\n",
     );
