@@ -12,6 +12,15 @@ pub(crate) struct RecordingArgs {
     suspend_watts: Option<f64>,
 }
 
+/// For commands that read a recording and replay nothing.
+#[derive(clap::Args)]
+pub(crate) struct ReadingLimits {
+    /// Limits on what is read, against broken or hostile files, such as tasks=1e6,disk=1e10: tasks, CPUs, bytes after unpacking
+    /// (disk) and in memory; parts that are not named keep their default
+    #[arg(long, value_name = "PART=NUMBER,...", default_value_t = Budget::default(), help_heading = "Limits")]
+    pub(crate) budget: Budget,
+}
+
 /// Of a machine that sleeps: less than it has awake.
 fn watts(text: &str) -> Result<f64, String> {
     let watts = text.trim().trim_end_matches('W').trim_end().parse().ok();

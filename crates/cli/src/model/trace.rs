@@ -1,11 +1,11 @@
 //! `wattwise trace` and `wattwise import`: what a recording holds, and what replaying it would use.
 
 use crate::exit::{Failure, Outcome, print, print_json_as};
-use crate::model::recording::RecordingArgs;
+use crate::model::recording::{ReadingLimits, RecordingArgs};
 use crate::show::trace::Work;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
-use wattwise_figure::{Budget, shell};
+use wattwise_figure::shell;
 use wattwise_model::workload::{ClockOrigin, Program, Workload};
 use wattwise_replay::library;
 use wattwise_replay::library::Bundled;
@@ -22,10 +22,8 @@ pub(crate) struct TraceArgs {
     file: PathBuf,
     #[command(flatten)]
     recording: RecordingArgs,
-    /// Limits on what is read, against broken or hostile files, such as tasks=1e6,disk=1e10: tasks, CPUs, bytes after unpacking
-    /// (disk) and in memory; parts that are not named keep their default
-    #[arg(long, value_name = "PART=NUMBER,...", default_value_t = Budget::default(), help_heading = "Limits")]
-    budget: Budget,
+    #[command(flatten)]
+    limits: ReadingLimits,
     /// Print everything: events by kind, each CPU, distributions, tasks
     #[arg(long)]
     all: bool,
@@ -40,10 +38,8 @@ pub(crate) struct ImportArgs {
     file: PathBuf,
     #[command(flatten)]
     recording: RecordingArgs,
-    /// Limits on what is read, against broken or hostile files, such as tasks=1e6,disk=1e10: tasks, CPUs, bytes after unpacking
-    /// (disk) and in memory; parts that are not named keep their default
-    #[arg(long, value_name = "PART=NUMBER,...", default_value_t = Budget::default(), help_heading = "Limits")]
-    budget: Budget,
+    #[command(flatten)]
+    limits: ReadingLimits,
     /// Print as JSON (schema wattwise.import/1)
     #[arg(long)]
     json: bool,
@@ -103,7 +99,7 @@ pub(crate) fn run(args: &TraceArgs) -> Outcome {
         (false, true) => As::All,
         (false, false) => As::Screen,
     };
-    show(source(&args.file), &args.recording.options(args.budget), how)
+    show(source(&args.file), &args.recording.options(args.limits.budget), how)
 }
 
 /// `wattwise workloads show NAME` of a recording.
@@ -199,8 +195,8 @@ impl Imported {
 }
 
 pub(crate) fn import(args: &ImportArgs) -> Outcome {
-    let workload =
-        import_trace(source(&args.file), &args.recording.options(args.budget)).map_err(Failure::input)?;
+    let workload = import_trace(source(&args.file), &args.recording.options(args.limits.budget))
+        .map_err(Failure::input)?;
     let i = Imported::new(&workload);
     if args.json {
         print_json_as(IMPORT_SCHEMA, &i)?;

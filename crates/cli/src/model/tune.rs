@@ -19,6 +19,7 @@ use wattwise_advice::compare::REPLICAS;
 use wattwise_advice::rule::Rule;
 use wattwise_figure::Budget;
 use wattwise_figure::shell;
+use wattwise_figure::units::duration_ns;
 use wattwise_hw::identity::Identity;
 use wattwise_model::workload::Workload;
 use wattwise_policy::PowerSource;
@@ -128,14 +129,14 @@ impl FromStr for TuneBudget {
                 Ok(0) => return Err(format!("'{part}': expected more than none")),
                 Ok(trials) => budget.trials = Some(trials),
                 Err(_) if number != part => return Err(format!("'{part}': expected trials=500")),
+                Err(_) if !part.contains('=') && duration_ns(part, "").is_err() => {
+                    return Err(format!("'{part}': expected a time such as 2min, or trials=500"));
+                }
                 Err(_) => other.push(part),
             }
         }
         if !other.is_empty() {
-            budget.other = other
-                .join(",")
-                .parse()
-                .map_err(|e: String| e.replace("a time such as 2min,", "a time such as 2min, trials=500"))?;
+            budget.other = other.join(",").parse()?;
         }
         Ok(budget)
     }
@@ -549,7 +550,7 @@ mod tests {
         for (wrong, told) in [
             ("0", "more than none"),
             ("0s", "more than none"),
-            ("soon", "expected a time"),
+            ("soon", "or trials=500"),
             ("trials=many", "expected trials=500"),
             ("-3", "expected a time"),
             ("years=3", "expected NAME=NUMBER"),
