@@ -349,4 +349,13 @@ mod tests {
         assert!(!group_is_alive(running.pid) && begun.elapsed() < Duration::from_secs(10));
         assert_eq!(exit_code(running.reap().expect("ends").0), 0);
     }
+
+    /// The standard library calls the first "entity not found".
+    #[test]
+    fn a_command_that_is_not_there_is_told_in_the_systems_words() {
+        let told = |error: io::Error| StartError { program: "x".into(), error }.to_string();
+        let wanted = "x: No such file or directory (os error 2); expected a command that can be run";
+        assert_eq!(told(io::ErrorKind::NotFound.into()), wanted);
+        assert_eq!(told(io::Error::from_raw_os_error(libc::ENOENT)), wanted);
+    }
 }

@@ -84,6 +84,8 @@ fn unknown_names_suggest_the_nearest() {
         (&["ab", "--effect", "1", "a", "b", "--", "true"], "less than 100%"),
         (&["ab", "--chance", "90", "a", "b", "--", "true"], "90% or 0.9"),
         (&["ab", "--confidence", "95", "a", "b", "--", "true"], "95% or 0.95"),
+        (&["ab", "--budget", "0", "a", "b", "--", "true"], "expected more than 0"),
+        (&["prove", "--block", "0s", "a", "b"], "expected more than 0"),
         (&["set", "--tstate", "50", "--dry-run"], "50% or 0.5"),
         (&["set", "--max", "50", "--dry-run"], "50%, 50MHz or 50GHz"),
         (&["coreidle", "tune", "--slowdown", "5", "--", "true"], "5% (or 1.05x, or 0.05)"),
