@@ -9,7 +9,9 @@ use wattwise_hw::replaced::Replaced;
 use wattwise_hw::root::{Root, number, text};
 use wattwise_hw::states::cpufreq::{CpufreqPolicy, Driver};
 use wattwise_hw::states::cpuidle::{CpuStates, CpuidleState};
+use wattwise_hw::states::devfreq::MemoryController;
 use wattwise_hw::states::power::Zone;
+use wattwise_policy::dram::{self, DramSpec};
 use wattwise_policy::speed::tunables;
 
 const CPUS: &str = "sys/devices/system/cpu";
@@ -45,6 +47,8 @@ pub struct SeenMachine {
     pub limit_w: Option<f64>,
     /// The power limits of a package, as they are without what wattwise has lowered.
     pub limits: Option<PowerLimits>,
+    /// The memory's clock, where the kernel sets it.
+    pub memory: Option<SeenMemory>,
     /// The temperature at which its hardware slows down, in degrees Celsius, where a driver tells.
     pub hottest_c: Option<f64>,
     /// Capacity of the battery, in Wh.
@@ -66,6 +70,17 @@ pub struct PowerLimits {
     pub window_us: u64,
     /// What it may draw until the mean is there, uW; none where nothing limits it.
     pub short_uw: Option<u64>,
+}
+
+/// A memory controller whose clock the kernel sets.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SeenMemory {
+    /// Its clocks in kHz, fastest first; two at least.
+    pub clocks_khz: Vec<u64>,
+    /// Who sets the clock, as a policy's `+dram=` takes it.
+    pub governor: String,
+    /// Between two looks of that governor, ms.
+    pub polling_ms: Option<u32>,
 }
 
 /// A kind of core.
@@ -118,26 +133,34 @@ impl SeenMachine {
             layers.filter_map(|layer| SeenMachine::of_the_moment(&layer.before(root))).collect();
         let all = || [&now].into_iter().chain(&before);
         let limits = all().filter_map(|seen| seen.limits).max_by_key(|limits| limits.long_uw);
+        // As it was before wattwise changed anything.
+        let memory = all().last().and_then(|seen| seen.memory.clone());
         let mut policies: Vec<String> = Vec::new();
-        for policy in all().filter_map(|seen| seen.policy_under(limits)) {
+        for policy in all().filter_map(|seen| seen.policy_under(limits, memory.as_ref())) {
             if !policies.contains(&policy) {
                 policies.push(policy);
             }
         }
-        let in_force = now.policy_under(limits);
+        let in_force = now.policy_under(limits, memory.as_ref());
         let replaced = policies.into_iter().filter(|policy| in_force.as_ref() != Some(policy)).collect();
-        Some(SeenMachine { policy: in_force, replaced, limits, ..now })
+        Some(SeenMachine { policy: in_force, replaced, limits, memory, ..now })
     }
 
-    /// Its policy, with the limit of power where that is lower than the machine's own.
-    fn policy_under(&self, own: Option<PowerLimits>) -> Option<String> {
-        let policy = self.policy.as_ref()?;
-        Some(match (self.limits, own) {
-            (Some(now), Some(own)) if now.long_uw < own.long_uw => {
-                format!("{policy}+power={}W", now.long_uw as f64 / 1e6)
-            }
-            _ => policy.clone(),
-        })
+    /// Its policy, with the limit of power where that is lower than the machine's own, and with the governor of the memory where
+    /// that is another.
+    fn policy_under(&self, own: Option<PowerLimits>, own_memory: Option<&SeenMemory>) -> Option<String> {
+        let mut policy = self.policy.clone()?;
+        if let (Some(now), Some(own)) = (self.limits, own)
+            && now.long_uw < own.long_uw
+        {
+            policy += &format!("+power={}W", now.long_uw as f64 / 1e6);
+        }
+        if let (Some(now), Some(own)) = (&self.memory, own_memory)
+            && now.governor != own.governor
+        {
+            policy += &format!("+dram={}", now.governor);
+        }
+        Some(policy)
     }
 
     fn of_the_moment(root: &dyn Root) -> Option<SeenMachine> {
@@ -186,6 +209,7 @@ impl SeenMachine {
             idle_governor: info.cpuidle.governor.clone(),
             limit_w: info.energy.value.as_deref().and_then(package_limit_w),
             limits: info.energy.value.as_deref().and_then(power_limits),
+            memory: info.memory.value.as_deref().unwrap_or_default().iter().find_map(memory_clock),
             hottest_c: hottest_c(root),
             clock_measured: false,
             battery_wh: info.supply.batteries.iter().find_map(|b| b.full_wh),
@@ -249,6 +273,25 @@ impl SeenKind {
             idle: idle.map_or(Vec::new(), |cpu| idle_states(cpu).collect()),
         }
     }
+}
+
+/// A memory's clock that a model can have: clocks to choose from, and a governor whose rule is known.
+fn memory_clock(seen: &MemoryController) -> Option<SeenMemory> {
+    let name = seen.governor.as_deref()?;
+    dram::find(name)?;
+    let percent = |word: &str, percent: Option<u32>| percent.map(|percent| format!("{word}={percent}"));
+    let list = match (name, seen.current_khz) {
+        ("dmc_ondemand", _) => {
+            let both = [percent("up", seen.up_percent), percent("down", seen.down_percent)];
+            both.into_iter().flatten().collect::<Vec<_>>().join(",")
+        }
+        ("userspace", Some(khz)) => format!("khz={khz}"),
+        _ => String::new(),
+    };
+    let governor = if list.is_empty() { name.to_owned() } else { format!("{name}:{list}") };
+    let clocks_khz: Vec<u64> = seen.clocks_khz.iter().rev().copied().collect();
+    let is_known = clocks_khz.len() > 1 && DramSpec::parse(&governor).is_ok();
+    is_known.then_some(SeenMemory { clocks_khz, governor, polling_ms: seen.polling_ms })
 }
 
 /// Whether a kind's boost is known. Where it is not, the model has none, and what is off stays off.

@@ -301,3 +301,35 @@ fn a_capture_tells_the_same() {
         assert!(!captured.contains("BAT1"), "{captured}");
     }
 }
+
+/// A board whose kernel sets the memory's clock: shown, set with its thresholds, put back.
+#[test]
+fn the_memory_s_clock_is_set_and_put_back() {
+    let dmc = |file: &str| format!("sys/class/devfreq/dmc/{file}");
+    let files = [
+        ("governor", "dmc_ondemand"),
+        ("available_governors", "dmc_ondemand performance"),
+        ("available_frequencies", "528000000 2112000000"),
+        ("cur_freq", "528000000"),
+        ("upthreshold", "40"),
+        ("downdifferential", "20"),
+    ];
+    let files = files.map(|(file, text)| (dmc(file), text));
+    let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), *text)).collect();
+    let machine = machine(&files);
+    let (page, json) = info(&machine, "memory");
+    assert!(page.contains("dmc_ondemand up=40 down=20 (528 MHz, 2.11 GHz), now 528 MHz"), "{page}");
+    assert_eq!(json["memory"]["value"][0]["governor"], "dmc_ondemand");
+    let now = |file: &str| {
+        let text = std::fs::read_to_string(machine.path().join("machine").join(dmc(file))).unwrap();
+        text.trim().to_owned()
+    };
+    let done = wattwise(machine.path(), &["set", "--dram", "dmc_ondemand:up=25"]);
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    assert_eq!([now("governor"), now("upthreshold"), now("downdifferential")], ["dmc_ondemand", "25", "20"]);
+    let done = wattwise(machine.path(), &["set", "--dram", "performance"]);
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    assert_eq!(now("governor"), "performance");
+    assert!(wattwise(machine.path(), &["restore"]).status.success());
+    assert_eq!([now("governor"), now("upthreshold")], ["dmc_ondemand", "40"]);
+}

@@ -340,6 +340,7 @@ fn every_machine_takes_every_setting_or_says_why_and_comes_back() {
             Setting::Plain(&IDLE_GOVERNOR, "teo".into()),
             Setting::PowerLimit { zone: None, constraint: None, power_uw: 10_000_000 },
             Setting::Uncore(None, Some(Speed::Min)),
+            Setting::Dram { governor: "performance".into(), up: None, down: None },
             Setting::Plain(&PROFILE, "low-power".into()),
         ]);
         // Of the largest machines a part: the emulator's price for a write grows with their policies.

@@ -49,6 +49,15 @@ pub enum Setting {
     },
     /// The range of the uncore's speed.
     Uncore(Option<Speed>, Option<Speed>),
+    /// Who sets the memory's clock: a governor of devfreq, and its thresholds in percent, where they are to be others.
+    Dram {
+        /// The governor.
+        governor: String,
+        /// Load above which the highest clock is taken.
+        up: Option<u32>,
+        /// How far below that the load must be before the clock falls.
+        down: Option<u32>,
+    },
     /// A governor's tunable: `up_threshold=90`.
     Tunable(String, String),
     /// One attribute of the machine, and what it is to hold.
@@ -129,6 +138,13 @@ impl Setting {
                 one("--rapl", &(place + &watts))
             }
             Setting::Uncore(low, high) => range(["--uncore-min", "--uncore-max"], low, high),
+            Setting::Dram { governor, up, down } => {
+                let percent = |name: &str, percent: &Option<u32>| {
+                    percent.map_or(String::new(), |percent| format!(":{name}={percent}"))
+                };
+                // Colons, since commas part the settings of a profile.
+                one("--dram", &format!("{governor}{}{}", percent("up", up), percent("down", down)))
+            }
             Setting::Tunable(name, value) => one("--tunable", &format!("{name}={value}")),
             Setting::Plain(plain, value) => vec![(format!("--{}", plain.name).into(), value.clone())],
         }
@@ -206,6 +222,7 @@ pub static KNOWN: &[Flag] = &[
     flag("rapl", "LIMIT", "Power limit: 15W for each package, or ZONE=15W, or ZONE/LIMIT=15W (dram=5W, package-0/short_term=28W)", power_limit).many(),
     flag("uncore-min", "SPEED", "Lowest speed of the uncore", |name, given| Ok(Setting::Uncore(Some(of(name, speed(given))?), None))),
     flag("uncore-max", "SPEED", "Highest speed of the uncore", |name, given| Ok(Setting::Uncore(None, Some(of(name, speed(given))?)))),
+    flag("dram", "GOVERNOR", "Governor of the memory's clock, perhaps with its thresholds, such as dmc_ondemand:up=20:down=5", dram),
     flag("tunable", "NAME=VALUE", "A tunable of the governor that is in force, or that --governor puts in force, such as up_threshold=90", tunable).many(),
     plain(&PROFILE, "NAME", "The firmware's platform profile"),
     flag("driver-mode", "MODE", "Mode of intel_pstate or amd-pstate: active, passive, guided, off. It is put in force before the settings given with it", |_, given| Ok(Setting::DriverMode(given.to_owned()))),
@@ -245,6 +262,33 @@ fn power_limit(name: &str, given: &str) -> Result<Setting, String> {
         Some(Err(zone)) => (Some(zone.to_owned()), None),
     };
     Ok(Setting::PowerLimit { zone, constraint, power_uw: of(name, power_uw(power))? })
+}
+
+fn dram(_: &str, given: &str) -> Result<Setting, String> {
+    let bad = || {
+        format!(
+            "dram '{given}'; expected a governor, perhaps with thresholds in percent, such as dmc_ondemand:up=20,down=5"
+        )
+    };
+    let (governor, list) = given.split_once(':').unwrap_or((given, ""));
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if governor.is_empty() || !governor.chars().all(is_word) {
+        return Err(bad());
+    }
+    let (mut up, mut down) = (None, None);
+    for pair in list.split([',', ':']).filter(|pair| !pair.is_empty()) {
+        let (name, percent) = pair.split_once('=').ok_or_else(bad)?;
+        let percent = percent.trim_end_matches('%').parse::<u32>().ok().filter(|p| (1..=100).contains(p));
+        let end = match name {
+            "up" => &mut up,
+            "down" => &mut down,
+            _ => return Err(bad()),
+        };
+        if end.replace(percent.ok_or_else(bad)?).is_some() {
+            return Err(bad());
+        }
+    }
+    Ok(Setting::Dram { governor: governor.to_owned(), up, down })
 }
 
 fn tunable(_: &str, given: &str) -> Result<Setting, String> {

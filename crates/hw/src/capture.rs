@@ -41,6 +41,8 @@ pub const PATHS: &[&str] = &[
     "sys/devices/system/cpu/cpufreq/policy*/{stats,ondemand,conservative,schedutil}/*",
     "sys/devices/system/cpu/{intel_pstate,amd_pstate,umwait_control}/*",
     "sys/devices/system/cpu/intel_uncore_frequency/*/*",
+    "sys/class/devfreq/*/{governor,available_governors,available_frequencies,cur_freq,min_freq,max_freq,polling_interval}",
+    "sys/class/devfreq/*/{upthreshold,downdifferential}",
     "sys/devices/system/cpu/cpu*/{online,cpu_capacity}",
     "sys/devices/system/cpu/cpu*/topology/*",
     "sys/devices/system/cpu/cpu*/cpuidle/state*/*",

@@ -9,6 +9,7 @@ use crate::probe::{Mechanism, Probed};
 use crate::root::{Root, label};
 use crate::states::cpufreq::Cpufreq;
 use crate::states::cpuidle::Cpuidle;
+use crate::states::devfreq::{self, MemoryController};
 use crate::states::platform;
 use crate::states::platform::{Graphics, SystemIdle};
 use crate::states::power;
@@ -49,6 +50,8 @@ pub struct Info {
     pub graphics: Vec<Graphics>,
     /// Uncore speeds.
     pub uncore: Probed<Vec<UncoreSpeed>>,
+    /// Memory controllers whose clock the kernel sets.
+    pub memory: Probed<Vec<MemoryController>>,
     /// Temperatures, power sensors, fans.
     pub sensors: Sensors,
     /// Battery and mains.
@@ -191,6 +194,7 @@ impl Info {
             system_idle: platform::system_idle(root),
             graphics: platform::graphics(root),
             uncore: power::uncores(root),
+            memory: devfreq::memory_controllers(root),
             sensors: sensors::sensors(root),
             supply: supply::supply(root),
             platform_profile: label(root, "sys/firmware/acpi/platform_profile").map(|now| {

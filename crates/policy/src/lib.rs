@@ -11,6 +11,8 @@
 //! - [`idle`] (C-states): an [`IdleQuery`] in, an [`IdleChoice`] out, and an [`IdleOutcome`] to learn from;
 //! - [`cores`]: a [`CoreObservation`] in, the number of CPUs that are kept for work out.
 //!
+//! Beside them [`dram`] is a table of rules for the clock of the memory, [`limits`] what a user allows.
+//!
 //! To add a policy: write its file, add its line to the table. Name, parameters, help and whose rule it
 //! follows come from the item itself ([`Speed`], [`Idle`], [`Cores`]); the essay that opens its file is its
 //! documentation ([`essay`]).
@@ -26,6 +28,7 @@ extern crate alloc;
 
 pub mod chosen;
 pub mod cores;
+pub mod dram;
 pub mod idle;
 pub mod limits;
 mod params;

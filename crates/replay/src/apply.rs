@@ -14,6 +14,7 @@ use std::fmt;
 use wattwise_figure::setting::{IDLE_GOVERNOR, Setting, words};
 use wattwise_figure::{shell, units};
 use wattwise_model::machine::MachineModel;
+use wattwise_policy::dram::DramSpec;
 use wattwise_policy::limits::Bound;
 use wattwise_policy::speed::Cadence;
 use wattwise_policy::speed::tunables::{kernel_name, kernels_choice_us};
@@ -41,6 +42,8 @@ pub struct ApplyTarget {
     pub platform: Option<Platform>,
     /// What a package of it may draw for long, uW, where it has such a limit.
     pub power_limit_uw: Option<u64>,
+    /// Who sets its memory's clock unless told otherwise, where it has such a clock.
+    pub dram: Option<DramSpec>,
     /// What is in force there, where known: its limits are lifted by a policy without them.
     pub in_force: Option<PolicySpec>,
     /// The governors of its kernel; empty where nobody knows, or where its driver names only its own.
@@ -57,6 +60,7 @@ impl From<System> for ApplyTarget {
             range: None,
             platform: None,
             power_limit_uw: None,
+            dram: None,
             in_force: None,
             governors: Vec::new(),
         }
@@ -78,6 +82,7 @@ impl ApplyTarget {
                 .packages
                 .iter()
                 .find_map(|p| Some((p.limit?.long_w * 1e6).round() as u64)),
+            dram: machine.memory_clock.as_ref().and_then(|c| DramSpec::parse(&c.governor).ok()),
             in_force: PolicySpec::parse(&machine.default_policy).ok().filter(|_| own),
             governors: if own { machine.governors.clone() } else { Vec::new() },
         }
@@ -159,7 +164,7 @@ impl fmt::Display for Commands {
 
 const SET: [&str; 2] = ["wattwise", "set"];
 /// The flags of `wattwise set` that put a policy in force; each has a value.
-const FLAGS: [&str; 12] = [
+const FLAGS: [&str; 13] = [
     "--governor",
     "--epp",
     "--boost",
@@ -172,6 +177,7 @@ const FLAGS: [&str; 12] = [
     "--tunable",
     "--driver-mode",
     "--rapl",
+    "--dram",
 ];
 
 /// Whether a line could be ours, of this version or an older one, which gave the driver's mode in a command before: only then
@@ -270,6 +276,7 @@ pub fn beside_the_speed(spec: &PolicySpec, target: &ApplyTarget) -> Result<Vec<S
     let (mut settings, mut lifts) = (Vec::new(), Vec::new());
     limits(spec, target, None, (&mut settings, &mut lifts))?;
     limit_of_power(spec, target, None, (&mut settings, &mut lifts))?;
+    memory_clock(spec, target, None, (&mut settings, &mut lifts))?;
     idle_governor(spec, &mut settings)?;
     if spec.deepest.is_some() {
         idle_states(spec, target, (&mut settings, &mut lifts))?;
@@ -393,8 +400,9 @@ fn linux(spec: &PolicySpec, target: &ApplyTarget) -> Result<Commands, String> {
     // A driver that is registered anew starts without the limits of the one before.
     let before = target.in_force.as_ref().filter(|_| mode.is_none());
     limits(spec, target, before, (&mut settings, &mut lifts))?;
-    // The mode of a driver of speeds does nothing to a package's limit of power, nor to C-states.
+    // The mode of a driver of speeds does nothing to a package's limit of power, the memory's clock and C-states.
     limit_of_power(spec, target, target.in_force.as_ref(), (&mut settings, &mut lifts))?;
+    memory_clock(spec, target, target.in_force.as_ref(), (&mut settings, &mut lifts))?;
     idle_governor(spec, &mut settings)?;
     idle_states(spec, target, (&mut settings, &mut lifts))?;
     wake_ups(spec, target, (&mut settings, &mut lifts));
@@ -595,6 +603,40 @@ fn limit_of_power(
     Ok(())
 }
 
+/// The policy's governor of the memory's clock, or the machine's own in the place of one that is in force and not the policy's.
+fn memory_clock(
+    spec: &PolicySpec,
+    target: &ApplyTarget,
+    before: Option<&PolicySpec>,
+    (settings, lifts): Made<'_>,
+) -> Result<(), String> {
+    let old = before.and_then(|before| before.dram.as_ref());
+    if let Some(dram) = &spec.dram {
+        settings.push(governor_of_memory(dram)?);
+    } else if let Some((old, own)) = old.zip(target.dram.as_ref()) {
+        settings.push(governor_of_memory(own)?);
+        lifts.push(format!("dram={}", crate::spec::part_text(old.dram.name, old.dram.params, &old.settings)));
+    }
+    Ok(())
+}
+
+fn governor_of_memory(chosen: &DramSpec) -> Result<Setting, String> {
+    let governor = chosen.dram.name;
+    if governor == "userspace" {
+        return Err(
+            "a fixed clock of the memory is a model's; performance and powersave hold its ends".into()
+        );
+    }
+    // Rockchip's driver shows its thresholds, and somebody may have changed them; mainline's are not shown.
+    let shown = governor == "dmc_ondemand";
+    let usual = Settings::defaults(chosen.dram.params);
+    let percent = |name: &str| {
+        let of = chosen.settings.iter().find(|(n, _)| *n == name).map(|(_, value)| value);
+        of.filter(|value| shown || usual.number(name) != *value).map(|value| value as u32)
+    };
+    Ok(Setting::Dram { governor: governor.to_owned(), up: percent("up"), down: percent("down") })
+}
+
 fn speed_of(bound: Bound) -> units::Speed {
     match bound {
         Bound::Khz(Khz(khz)) => units::Speed::Khz(khz.into()),
@@ -652,6 +694,9 @@ fn deeper_states<'a>(
 fn nothing_of_linux(spec: &PolicySpec, system: &str) -> Result<(), String> {
     if spec.limits.power_uw.is_some() {
         return Err(format!("power is not limited this way on {system}"));
+    }
+    if spec.dram.is_some() {
+        return Err(format!("the memory's clock is not set this way on {system}"));
     }
     if spec.latency_ns.is_some() {
         return Err(format!("wake-ups are not limited this way on {system}"));

@@ -7,6 +7,7 @@ use crate::spec::PolicySpec;
 use std::collections::BTreeSet;
 use wattwise_model::machine::MachineModel;
 use wattwise_policy::System;
+use wattwise_policy::dram::DramSpec;
 
 /// What Linux's governors offer, with limits that users set.
 const GOVERNORS: &[&str] = &[
@@ -63,6 +64,17 @@ pub fn default_policies(machine: &MachineModel, system: Option<System>) -> Vec<P
     parsed.filter(|p| seen.insert(p.text.clone())).collect()
 }
 
+/// A policy with the memory's clock held at its highest and its lowest, where the kernel sets it and the policy leaves that to the
+/// machine's own governor.
+pub fn memory_governors(policy: &PolicySpec, machine: &MachineModel) -> Vec<PolicySpec> {
+    let Some(clock) = machine.memory_clock.as_ref().filter(|_| policy.dram.is_none()) else {
+        return Vec::new();
+    };
+    let others = ["performance", "powersave"].into_iter().filter(|name| *name != clock.governor);
+    let with = |name: &str| Some(PolicySpec { dram: DramSpec::parse(name).ok(), ..policy.clone() }.renamed());
+    others.filter_map(with).collect()
+}
+
 /// What a machine's Linux does unless somebody has chosen: its driver by itself, where that chooses speeds, else the first of
 /// the governors that distributions have as their default (Debian and Ubuntu: schedutil, before ondemand). None where neither is
 /// known; of other systems the machine file tells.
@@ -114,6 +126,9 @@ fn linux(machine: &MachineModel, texts: &mut Vec<String>) {
         governor => governor.to_owned(),
     });
     texts.extend(governors);
+    let own = PolicySpec::parse(&machine.default_policy).ok();
+    let memory = own.map(|own| memory_governors(&own, machine)).unwrap_or_default();
+    texts.extend(memory.into_iter().map(|p| p.text));
 }
 
 #[cfg(test)]
@@ -122,7 +137,7 @@ mod tests {
     use crate::apply::{ApplyTarget, apply_line};
     use crate::driver::NO_DRIVER;
     use crate::library;
-    use wattwise_model::machine::builtin;
+    use wattwise_model::machine::{MemoryClock, builtin};
 
     fn texts(machine: &str, system: Option<System>) -> Vec<String> {
         let machine = library::machine(machine).expect("bundled");
@@ -134,6 +149,26 @@ mod tests {
         for text in GOVERNORS.iter().chain(WITHOUT_BOOST).chain(FREEBSD).chain(OPENBSD).chain(OTHERS) {
             assert_eq!(PolicySpec::parse(text).expect("a policy").text, *text);
         }
+    }
+
+    /// A board whose kernel sets the memory's clock is asked for its ends as well.
+    #[test]
+    fn a_memory_s_clock_is_compared_where_there_is_one() {
+        let mut machine = library::machine("alderlake-p-laptop").expect("bundled");
+        let with_dram = |machine: &MachineModel| -> Vec<String> {
+            let all = default_policies(machine, Some(System::Linux)).into_iter().map(|p| p.text);
+            all.filter(|text| text.contains("dram")).collect()
+        };
+        assert!(with_dram(&machine).is_empty());
+        machine.memory_clock = Some(MemoryClock {
+            khz: vec![2_112_000, 528_000],
+            top_w: 0.6,
+            follows: 0.65,
+            core_share: 0.04,
+            poll_ns: 50_000_000,
+            governor: "powersave".into(),
+        });
+        assert_eq!(with_dram(&machine), ["hwp:epp=102+dram=performance"]);
     }
 
     #[test]

@@ -74,13 +74,14 @@ pub fn reference_policy(machine: &MachineModel) -> Result<PolicySpec, PolicyErro
     PolicySpec::parse(&machine.default_policy)
 }
 
-/// Whether a machine has what a policy speaks of: the C-state of `+cmax`, the limit of `+power`.
+/// Whether a machine has what a policy speaks of: the C-state of `+cmax`, the limit of `+power`, the clock of `+dram`.
 ///
 /// # Errors
 /// One line that says what the machine has.
 pub fn fits(policy: &PolicySpec, machine: &MachineModel) -> Result<(), PolicyError> {
     policy.deepest_on(machine)?;
-    policy.power_on(machine)
+    policy.power_on(machine)?;
+    policy.dram_on(machine).map(drop)
 }
 
 /// A simulation of one policy of a job in these circumstances, ready to run. It follows the foreground's progress. A
@@ -114,6 +115,7 @@ pub fn simulate_watched<'a>(
     setup.timeline = timeline;
     setup.watcher = watcher;
     setup.power_limit_w = policy.limits.power_uw.map(|uw| uw as f64 * 1e-6);
+    setup.dram = policy.dram_on(with.machine).unwrap_or_default();
     setup.follow_work = true;
     setup.memory = with.memory;
     setup.recorded_khz = with.recorded_khz;

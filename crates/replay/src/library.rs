@@ -235,6 +235,11 @@ fn known(machine: MachineModel, given: &str) -> Result<MachineModel, LibraryErro
     if let Err(problem) = idle_exists(&machine.default_idle) {
         return fail("idle_policy", problem);
     }
+    if let Some(clock) = &machine.memory_clock
+        && let Err(e) = PolicySpec::parse(&format!("performance+dram={}", clock.governor))
+    {
+        return Err(MachineError::new(given, format!("memory_clock.governor: {}", e.problem())).into());
+    }
     let system = &machine.system;
     if System::find(system).is_none() {
         let words = System::ALL.map(System::word);

@@ -2,14 +2,15 @@
 //!
 //! ```text
 //! SPEED[:key=value,...][+IDLE[:key=value,...]][+PLACEMENT][+CORES][+LIMIT...]
-//! LIMIT: max=60% | max=2600MHz | max=min | min=1.2GHz | noboost | cmax=C1E | cmax=1 | latency=50us | power=15W | ticks
+//! LIMIT: max=60% | max=2600MHz | max=min | min=1.2GHz | noboost | cmax=C1E | cmax=1 | latency=50us | power=15W | dram=powersave | ticks
 //! ```
 //!
 //! This is the one language for policies: `compare`, `tune`, `run -p`, `ab`, `set --policy`, policy files and Python take it.
 //!
 //! A speed policy, then an idle policy where the machine's own is not wanted, a placement, which CPUs are kept, and
 //! the user's limits: the highest and the lowest speed (a percentage is of a core's highest), no boost, the deepest C-state
-//! (by name, or by index from 0, the shallowest), the longest wake-up from a C-state, the mean power of each package. `ticks` has the speed policy see CPU time in whole
+//! (by name, or by index from 0, the shallowest), the longest wake-up from a C-state, the mean power of each package, and who sets the
+//! memory's clock ([`wattwise_policy::dram`]: `dram=dmc_ondemand:up=20`). `ticks` has the speed policy see CPU time in whole
 //! ticks, as a program that follows it does ([`wattwise_policy::ticks`]). A `+` only separates when what follows it is a known word, since `powerd++`
 //! has its own. Any value may be a scan of many ([`expand`]).
 
@@ -19,6 +20,7 @@ use wattwise_figure::units::{self, trim};
 use wattwise_figure::{nearest, suggest};
 use wattwise_model::machine::MachineModel;
 use wattwise_policy::chosen::{ChoiceError, CoresSpec, IdleSpec};
+use wattwise_policy::dram::{self, DramSpec};
 use wattwise_policy::idle::shallow::no_deeper_than;
 use wattwise_policy::limits::{Bound, Limits};
 use wattwise_policy::speed::tunables::our_name;
@@ -51,6 +53,8 @@ pub struct PolicySpec {
     pub deepest: Option<Deepest>,
     /// The longest wake-up allowed, in ns: C-states with a longer one are left alone; `None`: any.
     pub latency_ns: Option<u64>,
+    /// Who sets the memory's clock; `None`: the machine's own governor.
+    pub dram: Option<DramSpec>,
     /// The speed policy sees what a program sees: CPU time in whole ticks.
     pub ticks: bool,
     /// As it can be given again.
@@ -195,14 +199,14 @@ pub enum PolicyError {
 }
 
 /// The parts of a policy, in their order.
-const PARTS: &str =
-    "SPEED[+IDLE][+PLACEMENT][+CORES][+max=..][+min=..][+noboost][+cmax=..][+latency=..][+power=..][+ticks]";
+const PARTS: &str = "SPEED[+IDLE][+PLACEMENT][+CORES][+max=..][+min=..][+noboost][+cmax=..][+latency=..][+power=..][+dram=..][+ticks]";
 
 /// What other tools call a part, and how it is written here.
-const OTHER_WORDS: [(&[&str], &str); 3] = [
+const OTHER_WORDS: [(&[&str], &str); 4] = [
     (&["cap", "pl1", "tdp", "rapl", "watts"], "power=15W"),
     (&["turbo", "noturbo", "no_turbo", "boost"], "noboost"),
     (&["epp"], "hwp:epp=102"),
+    (&["dmc", "devfreq", "memory", "mem", "ddr"], "dram=performance"),
 ];
 
 /// The flag that an error names.
@@ -260,7 +264,7 @@ fn word(part: &str) -> &str {
 }
 
 /// Limits that take a value, and those that do not.
-const LIMITS: [&str; 5] = ["max", "min", "cmax", "latency", "power"];
+const LIMITS: [&str; 6] = ["max", "min", "cmax", "latency", "power", "dram"];
 const SWITCHES: [&str; 2] = ["noboost", "ticks"];
 
 /// Whether a part is a limit.
@@ -352,6 +356,7 @@ impl PolicySpec {
             limits: Limits::default(),
             deepest: None,
             latency_ns: None,
+            dram: None,
             ticks: false,
             text: String::new(),
         }
@@ -470,7 +475,8 @@ impl PolicySpec {
 
     /// `now` with those parts that this has.
     fn over(&self, now: &PolicySpec) -> PolicySpec {
-        let PolicySpec { idle, placement, cores, limits, deepest, latency_ns, ticks, .. } = self.clone();
+        let PolicySpec { idle, placement, cores, limits, deepest, latency_ns, dram, ticks, .. } =
+            self.clone();
         PolicySpec {
             idle: idle.or_else(|| now.idle.clone()),
             placement: placement.or(now.placement),
@@ -483,6 +489,7 @@ impl PolicySpec {
             },
             deepest: deepest.or_else(|| now.deepest.clone()),
             latency_ns: latency_ns.or(now.latency_ns),
+            dram: dram.or_else(|| now.dram.clone()),
             ticks: ticks || now.ticks,
             ..now.clone()
         }
@@ -491,7 +498,8 @@ impl PolicySpec {
 
     /// The same rule without the user's limits.
     pub fn without_limits(&self) -> PolicySpec {
-        PolicySpec { limits: Limits::default(), deepest: None, latency_ns: None, ..self.clone() }.renamed()
+        PolicySpec { limits: Limits::default(), deepest: None, latency_ns: None, dram: None, ..self.clone() }
+            .renamed()
     }
 
     /// Takes one limit.
@@ -503,6 +511,7 @@ impl PolicySpec {
             "power" => self.limits.power_uw.replace(power(given, part, value)?).is_none(),
             "cmax" => self.deepest.replace(deepest(given, part, value)?).is_none(),
             "latency" => self.latency_ns.replace(latency(given, part, value)?).is_none(),
+            "dram" => self.dram.replace(dram_governor(given, part, value)?).is_none(),
             "ticks" => !std::mem::replace(&mut self.ticks, true),
             _ => !std::mem::replace(&mut self.limits.no_boost, true),
         };
@@ -569,6 +578,24 @@ impl PolicySpec {
         }
     }
 
+    /// Who sets the memory's clock on a machine: this policy's governor, else the machine's own; `None` where the kernel sets no
+    /// such clock.
+    ///
+    /// # Errors
+    /// One line, where the policy speaks of a clock that the machine does not have.
+    pub fn dram_on(&self, machine: &MachineModel) -> Result<Option<DramSpec>, PolicyError> {
+        match (&self.dram, &machine.memory_clock) {
+            (None, None) => Ok(None),
+            (Some(own), Some(_)) => Ok(Some(own.clone())),
+            (None, Some(clock)) => Ok(DramSpec::parse(&clock.governor).ok()),
+            (Some(own), None) => Err(PolicyError::Limit {
+                given: self.text.clone(),
+                limit: format!("dram={}", own.dram.name),
+                expected: format!("a machine with a [memory_clock], which {} has not", machine.name),
+            }),
+        }
+    }
+
     /// Reads a policy file.
     ///
     /// # Errors
@@ -598,6 +625,7 @@ impl PolicySpec {
                 "cmax",
                 "latency",
                 "power",
+                "dram",
                 "ticks",
             ]
             .contains(&key.as_str())
@@ -616,7 +644,7 @@ impl PolicySpec {
         if let Some(cores) = table.get("cores") {
             words.push(part_of(cores).ok_or_else(|| fail("'cores' has no policy".into()))?);
         }
-        for key in ["max", "min", "cmax", "latency", "power"] {
+        for key in LIMITS {
             match table.get(key) {
                 None => {}
                 Some(toml::Value::String(s)) => words.push(format!("{key}={s}")),
@@ -682,6 +710,9 @@ impl PolicySpec {
         if let Some(uw) = self.limits.power_uw {
             out += &format!("power = \"{}\"\n", power_text(uw));
         }
+        if let Some(d) = &self.dram {
+            out += &format!("dram = \"{}\"\n", part_text(d.dram.name, d.dram.params, &d.settings));
+        }
         if self.ticks {
             out += "ticks = true\n";
         }
@@ -718,6 +749,9 @@ impl PolicySpec {
         }
         if let Some(uw) = self.limits.power_uw {
             text.push_str(&format!("+power={}", power_text(uw)));
+        }
+        if let Some(d) = &self.dram {
+            text.push_str(&format!("+dram={}", part_text(d.dram.name, d.dram.params, &d.settings)));
         }
         if self.ticks {
             text.push_str("+ticks");
@@ -788,6 +822,18 @@ fn power(given: &str, part: &str, value: &str) -> Result<u64, PolicyError> {
         given: given.to_owned(),
         limit: part.to_owned(),
         expected: "the power of each package such as 15W or 7500mW".into(),
+    })
+}
+
+fn dram_governor(given: &str, part: &str, value: &str) -> Result<DramSpec, PolicyError> {
+    DramSpec::parse(value).map_err(|error| match error {
+        ChoiceError::Settings(source) => PolicyError::Settings { given: given.to_owned(), source },
+        ChoiceError::Unknown => {
+            let names = || dram::ALL.iter().map(|d| d.name);
+            let all: Vec<&str> = names().collect();
+            let expected = format!("one of {}{}", all.join(", "), suggest(word(value), names()));
+            PolicyError::Limit { given: given.to_owned(), limit: part.to_owned(), expected }
+        }
     })
 }
 
@@ -897,6 +943,7 @@ mod tests {
         let told = |text: &str| PolicySpec::parse(text).unwrap_err().to_string();
         for (text, part, hint) in [
             ("performance+cap=15W", "cap=15W", "; did you mean \"power=15W\"?"),
+            ("performance+dmc=performance", "dmc=performance", "; did you mean \"dram=performance\"?"),
             ("hwp:epp=102+turbo=off", "turbo=off", "; did you mean \"noboost\"?"),
             ("performance+teoo", "teoo", "; did you mean \"teo\"?"),
             ("performance+teo+smt=off", "smt=off", ""),
@@ -945,6 +992,8 @@ mod tests {
             "schedutil+cmax=C6+latency=50us+power=15W",
             "schedutil+latency=0us",
             "schedutil+latency=1.5us",
+            "schedutil+dram=powersave",
+            "performance+power=15W+dram=dmc_ondemand:up=20,down=5",
             "powerd+max=60%+ticks",
         ] {
             assert_eq!(PolicySpec::parse(text).unwrap().text, text);
@@ -1050,6 +1099,7 @@ mod tests {
             "hwp:epp=102+cmax=0",
             "hwp:epp=102+cmax=0+latency=2000us",
             "schedutil+power=15W",
+            "schedutil+dram=simple_ondemand:up=50",
         ] {
             let spec = PolicySpec::parse(text).unwrap();
             std::fs::write(&path, spec.to_toml()).unwrap();

@@ -163,6 +163,76 @@ fn a_power_cap_is_a_policy() {
     }
 }
 
+/// A board whose kernel sets the memory's clock.
+const BOARD: &str = r#"
+[sheet]
+name = "board"
+class = "board"
+cores = 4
+mhz = [408, 2200]
+step_mhz = 200
+tdp_w = 7
+idle = "arm"
+driver = "cpufreq-dt"
+default_policy = "schedutil"
+source = "a test"
+
+[memory_clock]
+mhz = [2112, 528]
+watts = 0.6
+follows = 0.65
+core_share = 0.04
+governor = "dmc_ondemand"
+source = "a test"
+confidence = "guess"
+"#;
+
+/// Who sets the memory's clock is part of a policy, of a machine that has such a clock, and has its command.
+#[test]
+fn a_governor_of_the_memory_is_a_policy() {
+    use wattwise_replay::{apply, job, library};
+    let board = library::parsed(BOARD, "board.toml").unwrap();
+    let chosen = |text: &str| {
+        let policy = PolicySpec::parse(text).unwrap();
+        assert!(job::fits(&policy, &board).is_ok(), "{text}");
+        policy.dram_on(&board).unwrap().unwrap().dram.name
+    };
+    assert_eq!([chosen("schedutil"), chosen("schedutil+dram=powersave")], ["dmc_ondemand", "powersave"]);
+    let line = |text: &str| apply::on(&board)(&PolicySpec::parse(text).unwrap()).map(|c| c.to_string());
+    let told = line("schedutil+dram=dmc_ondemand:up=20").unwrap();
+    assert!(told.ends_with("--governor schedutil --dram dmc_ondemand:up=20:down=20"), "{told}");
+    assert!(apply::is_ours(&told), "{told}");
+    assert!(line("schedutil+dram=performance").unwrap().ends_with("--dram performance"));
+    assert!(line("schedutil+dram=userspace:khz=1GHz").unwrap_err().contains("is a model's"));
+    let none = library::machine("alderlake-p-laptop").unwrap();
+    let error =
+        job::fits(&PolicySpec::parse("hwp:epp=102+dram=powersave").unwrap(), &none).unwrap_err().to_string();
+    assert!(error.contains("a machine with a [memory_clock], which alderlake-p-laptop has not"), "{error}");
+    for (wrong, told) in [
+        ("schedutil+dram=", "one of simple_ondemand"),
+        ("schedutil+dram=ondemand", "expected one of simple_ondemand, dmc_ondemand"),
+        ("schedutil+dram=dmc_ondemand:up=0", "from 1 to 100"),
+        ("schedutil+dram=powersave+dram=powersave", "one part too many"),
+    ] {
+        let error = PolicySpec::parse(wrong).err().unwrap().to_string();
+        assert!(!error.contains('\n') && error.contains(told), "{wrong}: {error}");
+    }
+    let machine =
+        library::parsed(&BOARD.replace("dmc_ondemand", "dmc"), "board.toml").unwrap_err().to_string();
+    assert!(machine.starts_with("board.toml: memory_clock.governor"), "{machine}");
+}
+
+/// A memory governor that is in force and that a policy does not have is put back to the machine's own.
+#[test]
+fn a_governor_of_the_memory_is_lifted_with_the_policy_that_had_it() {
+    use wattwise_replay::{apply, library};
+    let mut board = library::parsed(BOARD, "board.toml").unwrap();
+    board.default_policy = "schedutil+dram=powersave".into();
+    let made = apply::on(&board)(&PolicySpec::parse("performance").unwrap()).unwrap();
+    assert!(made.to_string().ends_with("--dram dmc_ondemand:up=40:down=20"), "{made}");
+    assert_eq!(made.lifts(), ["dram=powersave"]);
+}
+
 /// A Core i5-9600K at 4.6 to 0.8 GHz, with nothing known of its powers.
 fn i5_9600k(autonomous: &str) -> MachineModel {
     let mhz: Vec<u32> = (8..=46).rev().map(|step| step * 100).collect();

@@ -23,10 +23,12 @@ pub(crate) enum Source {
     Cores,
     /// The power limits look.
     Limits,
+    /// The memory's governor looks.
+    Memory,
 }
 
 /// Sources beside CPUs and domains.
-const OTHERS: [Source; 7] = [
+const OTHERS: [Source; 8] = [
     Source::Devices,
     Source::Policy,
     Source::Balance,
@@ -34,6 +36,7 @@ const OTHERS: [Source; 7] = [
     Source::Bins,
     Source::Cores,
     Source::Limits,
+    Source::Memory,
 ];
 
 /// The present, and what comes next.
@@ -80,6 +83,7 @@ impl Clock {
             Source::Bins => others + 4,
             Source::Cores => others + 5,
             Source::Limits => others + 6,
+            Source::Memory => others + 7,
         }
     }
 

@@ -16,6 +16,8 @@ pub struct Outcome {
     pub cores: Vec<Vec<u64>>,
     /// Time in each package state, in ns: `packages[p][0]` awake, then the package's idle states.
     pub packages: Vec<Vec<u64>>,
+    /// `(kHz, ns)` of the memory at each of its clocks, fastest first; empty where the kernel sets none.
+    pub memory: Vec<(u32, u64)>,
     /// Time from a task's becoming runnable to its running, C-state exit included.
     pub wake_latency: Histogram,
     /// Changes of speed carried out, over all domains.

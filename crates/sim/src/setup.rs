@@ -5,6 +5,7 @@ use crate::sched::placement::{self, Placement};
 use crate::tasks::{Interrupt, Replaying};
 use wattwise_model::machine::MachineModel;
 use wattwise_model::workload::Workload;
+use wattwise_policy::dram::DramSpec;
 use wattwise_policy::{CorePolicy, IdlePolicy, IdleState, PowerSource, SpeedPolicy};
 
 /// Makes an idle policy for a CPU with these states and this tick period in ns.
@@ -42,6 +43,8 @@ pub struct Setup<'a, 'i> {
     pub initial_khz: u32,
     /// A user's limit of each package's power, in watts, in the place of the machine's long one; only where its model has one.
     pub power_limit_w: Option<f64>,
+    /// Who sets the memory's clock, on machines with one; `None`: it stays at the highest.
+    pub dram: Option<DramSpec>,
     /// Whether to keep a timeline.
     pub timeline: bool,
     /// Who is told what happens; with a timeline also what energy is used, at the end of each bin.
@@ -90,6 +93,7 @@ impl<'a, 'i> Setup<'a, 'i> {
             interrupts: &[],
             initial_khz: 0,
             power_limit_w: None,
+            dram: None,
             timeline: false,
             watcher: None,
             follow_work: false,

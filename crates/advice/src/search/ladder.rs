@@ -2,6 +2,7 @@
 
 use wattwise_model::machine::MachineModel;
 use wattwise_policy::limits::Bound;
+use wattwise_replay::defaults;
 use wattwise_replay::spec::{Deepest, PolicySpec};
 
 /// Without a limit.
@@ -63,7 +64,7 @@ pub(crate) fn shallower(policy: &PolicySpec, machine: &MachineModel) -> Vec<Rung
 const POWERS: [u32; 3] = [80, 60, 40];
 
 /// A policy under lower limits of a package's power: whole watts below the machine's own limit, none where it has none.
-pub(crate) fn capped(policy: &PolicySpec, machine: &MachineModel) -> Vec<Rung> {
+fn capped(policy: &PolicySpec, machine: &MachineModel) -> Vec<Rung> {
     let limit = machine.packages.first().and_then(|p| p.limit);
     let Some(limit) = limit.filter(|_| policy.limits.power_uw.is_none()) else { return Vec::new() };
     let watts = |percent: u32| (limit.long_w * f64::from(percent) / 100.0).round() as u64;
@@ -73,6 +74,12 @@ pub(crate) fn capped(policy: &PolicySpec, machine: &MachineModel) -> Vec<Rung> {
         Rung::base(&policy.renamed())
     };
     POWERS.into_iter().map(watts).filter(|w| *w > 0).map(capped).collect()
+}
+
+/// A policy with what a machine has to set beside the cores: lower limits of power, and the memory's clock.
+pub(crate) fn beside_the_cores(policy: &PolicySpec, machine: &MachineModel) -> Vec<Rung> {
+    let memory = defaults::memory_governors(policy, machine).into_iter().map(|p| Rung::base(&p));
+    capped(policy, machine).into_iter().chain(memory).collect()
 }
 
 /// A rung with another's limit of C-states.

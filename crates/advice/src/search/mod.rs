@@ -223,7 +223,7 @@ pub(crate) fn over_all(
     Ok(Some(race).filter(|race| !race.finalists.is_empty()))
 }
 
-/// Runs a race: the policies as they are, a ladder for those near the best, finer steps, C-states, limits of power.
+/// Runs a race: the policies as they are, a ladder for those near the best, finer steps, C-states, limits of power, the memory's clock.
 fn raced(
     all: &[Runs<'_, '_>],
     weights: &[f64],
@@ -241,11 +241,11 @@ fn raced(
     let reference = Rung::base(&runs.policies[runs.reference]);
     let shallow = ladder::shallower(&reference.policy, runs.job.machine);
     let limited = runs.policies.iter().filter(|p| p.limits.max.is_some()).map(Rung::base);
-    let capped = ladder::capped(&reference.policy, runs.job.machine);
+    let beside = ladder::beside_the_cores(&reference.policy, runs.job.machine);
     let as_they_are = std::iter::once(reference.clone()).chain(bases);
     match depth.limits_first {
         true => {
-            race.enter(as_they_are.chain(limited).chain(shallow.clone()).chain(capped.clone()).collect())?
+            race.enter(as_they_are.chain(limited).chain(shallow.clone()).chain(beside.clone()).collect())?
         }
         false => race.enter(as_they_are.chain(shallow.clone()).collect())?,
     }
@@ -270,12 +270,12 @@ fn raced(
         race.enter(rungs)?;
     }
     // Those that ran are not run again.
-    race.enter(capped)?;
+    race.enter(beside)?;
     // With the best speed only where they are better than none with the reference's.
     let cheap: Vec<_> = shallow.iter().filter(|s| race.ratio(s).is_some_and(|r| r < 1.0)).collect();
     if let Some(best) = race.best().filter(|b| b.policy.text != reference.policy.text) {
         let shallow = cheap.iter().filter_map(|s| ladder::with_states_of(&best, s));
-        race.enter(shallow.chain(ladder::capped(&best.policy, runs.job.machine)).collect())?;
+        race.enter(shallow.chain(ladder::beside_the_cores(&best.policy, runs.job.machine)).collect())?;
     }
     let (finalists, costs) = (race.finalists(&depth.finals), race.costs());
     let entrants = race.into_entrants();

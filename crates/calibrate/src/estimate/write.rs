@@ -18,6 +18,8 @@ pub(crate) struct MachineFile {
     pub(crate) thermal: Sourced<WrittenThermal>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) memory: Option<Sourced<WrittenMemory>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) memory_clock: Option<Sourced<WrittenMemoryClock>>,
     pub(crate) platform: Sourced<WrittenPlatform>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) power_limit: Option<Sourced<PowerLimit>>,
@@ -88,6 +90,12 @@ impl WrittenOrigin {
             confidence: "guess",
             range: Some(WrittenRange::Percent(format!("+-{percent}%"))),
         }
+    }
+
+    /// A guess between two ends.
+    pub(crate) fn between(source: &str, low: f64, high: f64) -> WrittenOrigin {
+        let range = Some(WrittenRange::Ends([low, high]));
+        WrittenOrigin { source: source.into(), confidence: "guess", range }
     }
 
     /// A guess that takes no figure of its own.
@@ -193,6 +201,17 @@ fn nothing(figure: &f64) -> bool {
 pub(crate) struct WrittenMemory {
     pub(crate) watts: f64,
     pub(crate) busy_w: f64,
+}
+
+#[derive(Serialize)]
+pub(crate) struct WrittenMemoryClock {
+    pub(crate) mhz: Vec<f64>,
+    pub(crate) watts: f64,
+    pub(crate) follows: f64,
+    pub(crate) core_share: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) poll_ms: Option<u32>,
+    pub(crate) governor: String,
 }
 
 #[derive(Serialize)]

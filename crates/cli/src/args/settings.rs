@@ -320,6 +320,8 @@ mod tests {
             limit(Some("dram"), None),
             limit(Some("package-0"), Some("short_term")),
             Setting::Uncore(Some(mhz), Some(Speed::Max)),
+            Setting::Dram { governor: "performance".into(), up: None, down: None },
+            Setting::Dram { governor: "dmc_ondemand".into(), up: Some(20), down: Some(5) },
             Setting::Tunable("up_threshold".into(), "90".into()),
             Setting::Plain(&setting::PROFILE, "balanced".into()),
         ] {

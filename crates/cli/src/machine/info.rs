@@ -45,6 +45,8 @@ enum Topic {
     Energy,
     /// The speed around the cores
     Uncore,
+    /// The memory's clock and its governor
+    Memory,
     /// The graphics' clock and rest
     Graphics,
     /// Temperatures, fans, power sensors
@@ -101,6 +103,7 @@ fn page(info: &Info, topics: &[Topic]) -> String {
             Topic::Registers => ("Registers and firmware (T-states, HWP, thermal logs)", registers(info)),
             Topic::Energy => ("Energy and power limits", power::energy(info)),
             Topic::Uncore => ("Uncore", uncore(info)),
+            Topic::Memory => ("Memory clock", memory(info)),
             Topic::Graphics => ("Graphics", graphics(info)),
             Topic::Thermal => ("Temperature and sensors", power::thermal(info)),
             Topic::Supply => ("Battery and mains", power::supply(info)),
@@ -294,6 +297,21 @@ fn uncore(info: &Info) -> String {
             let low = percent(elc.low_percent);
             line(&mut out, "  ELC", format!("at least {} below {low} use; {high}", show_khz(elc.floor_khz)));
         }
+    }
+    out
+}
+
+fn memory(info: &Info) -> String {
+    let Some(controllers) = &info.memory.value else { return missing(&info.memory) };
+    let mut out = String::new();
+    for m in controllers {
+        let clocks: Vec<String> = m.clocks_khz.iter().map(|&khz| show_khz(khz)).collect();
+        let now = m.current_khz.map(|k| format!(", now {}", show_khz(k))).unwrap_or_default();
+        let percent = |word: &str, p: Option<u32>| p.map(|p| format!(" {word}={p}")).unwrap_or_default();
+        let governor = m.governor.as_deref().unwrap_or("?");
+        let thresholds = format!("{}{}", percent("up", m.up_percent), percent("down", m.down_percent));
+        line(&mut out, &m.name, format!("{governor}{thresholds} ({}){now}", clocks.join(", ")));
+        line(&mut out, "  governors", m.governors.join(", "));
     }
     out
 }

@@ -66,8 +66,8 @@ pub(crate) struct CompareArgs {
     /// tasks go, and the core policy (consolidate).
     ///
     /// Limits follow: +max=60% and +min=1.2GHz (clock), +noboost, +cmax=C1E (deepest C-state), +latency=50us (longest C-state exit
-    /// latency), +power=15W (package). +ticks: the policy sees CPU time in whole ticks of 10 ms only, as a daemon that reads
-    /// /proc/stat does.
+    /// latency), +power=15W (package), +dram=performance (governor of the memory's clock, where the kernel sets it). +ticks: the
+    /// policy sees CPU time in whole ticks of 10 ms only, as a daemon that reads /proc/stat does.
     ///
     /// A range makes a sweep: schedutil:rate_limit=1ms..20ms:n5 (five values), performance+max=50%..100%:by10% (steps of 10 %).
     ///

@@ -5,7 +5,7 @@ use clap::Subcommand;
 use serde::Serialize;
 use std::fmt::Write;
 use wattwise_figure::nearest;
-use wattwise_policy::{Param, ParamKind, Speed, cores, essay, idle, speed};
+use wattwise_policy::{Param, ParamKind, Speed, cores, dram, essay, idle, speed};
 use wattwise_replay::library::{self, Bundled};
 use wattwise_replay::mixes::{self, MIXES};
 use wattwise_replay::spec::{PlacementWord, placements};
@@ -100,8 +100,9 @@ pub(crate) fn unknown(what: &str, name: &str, entries: &[Entry]) -> Failure {
     Failure::input(format!("{what} {name}: no such name; did you mean '{nearest}'?"))
 }
 
-/// One policy's page.
+/// One policy's page; `before` is what stands before its name in a policy.
 fn page(
+    before: &str,
     (name, summary, follows): (&str, &str, &str),
     notes: &str,
     source: &'static str,
@@ -112,7 +113,7 @@ fn page(
         _ = writeln!(out, "{line}");
     }
     if !params.is_empty() {
-        _ = writeln!(out, "\nParameters (--policy {name}:key=value,...)");
+        _ = writeln!(out, "\nParameters (--policy {before}{name}:key=value,...)");
     }
     for p in params {
         let values = match p.kind {
@@ -128,6 +129,9 @@ fn page(
     }
     out
 }
+
+/// What stands before a governor of the memory's clock.
+const DRAM: &str = "dram=";
 
 /// Where a speed policy can be had, and how true it is.
 fn standing(policy: &Speed) -> String {
@@ -152,14 +156,22 @@ pub(crate) fn policies(args: &ListArgs) -> Outcome {
     entries
         .extend(cores::ALL.iter().map(|p| entry(p.name, "cores (which CPUs are kept for work)", p.summary)));
     entries.extend(placements().map(|p| entry(p.word, "placements (where a waking task goes)", p.help)));
+    let memory = dram::ALL
+        .iter()
+        .map(|p| entry(&format!("{DRAM}{}", p.name), "the memory's clock (a board's +dram=)", p.summary));
+    entries.extend(memory);
     let Some(ListCommand::Show { name }) = &args.what else { return list(args.json, &entries) };
+    if let Some(p) = name.strip_prefix(DRAM).and_then(dram::find) {
+        let text = page("schedutil+", (name, p.summary, p.follows), "", dram::SOURCE, p.params);
+        return shown(args, name, &entries, &text);
+    }
     if let Some(PlacementWord { word, help, .. }) = placements().find(|p| p.word == name) {
         return shown(args, name, &entries, &format!("{word}: {help}\n"));
     }
     let page = match (speed::find(name), idle::find(name), cores::find(name)) {
-        (Some(p), ..) => page((p.name, p.summary, p.follows), &standing(p), p.source, p.params),
-        (None, Some(p), _) => page((p.name, p.summary, p.follows), "", p.source, p.params),
-        (None, None, Some(p)) => page((p.name, p.summary, p.follows), "", p.source, p.params),
+        (Some(p), ..) => page("", (p.name, p.summary, p.follows), &standing(p), p.source, p.params),
+        (None, Some(p), _) => page("schedutil+", (p.name, p.summary, p.follows), "", p.source, p.params),
+        (None, None, Some(p)) => page("schedutil+", (p.name, p.summary, p.follows), "", p.source, p.params),
         (None, None, None) => return Err(unknown("policies show", name, &entries)),
     };
     shown(args, name, &entries, &page)

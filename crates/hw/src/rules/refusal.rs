@@ -84,6 +84,8 @@ refusals! {
         "0 (performance) to 15 (power), or performance, balance-performance, normal, balance-power, power";
     UNKNOWN_IDLE_GOVERNOR = INVAL, "unknown-idle-governor",
         "the kernel has no such idle governor; cpuidle/available_governors lists what it has";
+    UNKNOWN_DEVFREQ_GOVERNOR = INVAL, "unknown-devfreq-governor",
+        "the kernel has no such governor of this device; available_governors lists what it has";
     LATENCY = INVAL, "latency-form",
         "a latency of up to 2147483646 us (35 minutes), 0 for no limit, or n/a for no latency at all (polling)";
     LAST_CPU = BUSY, "last-cpu",

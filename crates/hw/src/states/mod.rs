@@ -2,6 +2,7 @@
 
 pub mod cpufreq;
 pub mod cpuidle;
+pub mod devfreq;
 pub mod platform;
 pub mod power;
 pub mod sensors;

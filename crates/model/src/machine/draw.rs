@@ -125,6 +125,7 @@ impl MachineModel {
         machine.kinds = kinds;
         machine.autonomous = file::autonomous(file)?;
         machine.memory = file::memory(file, &mut Vec::new())?;
+        machine.memory_clock = super::memory_clock::of(file)?;
         machine.platform_w = bounds::watts("platform.watts", file.platform.watts)?;
         machine.migration_ns = cost("migration_us", file.platform.migration_us, machine.migration_ns)?;
         machine.interrupt_ns = cost("interrupt_us", file.platform.interrupt_us, machine.interrupt_ns)?;
@@ -181,6 +182,11 @@ fn settle(file: &mut File) {
         && let Some(asleep) = &mut m.self_refresh_w
     {
         *asleep = asleep.min(m.watts);
+    }
+    if let Some(c) = &mut file.memory_clock {
+        for share in [&mut c.follows, &mut c.core_share] {
+            *share = share.min(1.0);
+        }
     }
     if let Some(t) = &mut file.thermal {
         // Room for a degree of heating, as a file must leave.

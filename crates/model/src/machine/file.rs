@@ -124,6 +124,16 @@
 //! source = "..."
 //! confidence = "fitted"
 //!
+//! [memory_clock]                  # a memory controller whose clock the kernel sets (devfreq)
+//! mhz = [2112, 1560, 1068, 528]   # fastest first
+//! watts = 0.6                     # more of the memory at the highest clock than at the lowest; between in proportion
+//! follows = 0.7                   # the share of a wait for memory, at the highest clock, that follows the clock
+//! core_share = 0.06               # of the highest clock's cycles, those that a core uses which does nothing but wait for memory
+//! # poll_ms = 50                  # between two looks of the governor
+//! governor = "dmc_ondemand"       # in force unless a policy has another (+dram=performance)
+//! source = "..."
+//! confidence = "guess"
+//!
 //! [tick]                          # of the scheduler; without the table 250 Hz, stopped while idle
 //! hz = 1000
 //! tickless = true
@@ -359,6 +369,9 @@ fn build(file: &File) -> Result<MachineModel, String> {
     let apart = apart(file, from)?;
     let thermal = thermal(file, from)?;
     let memory = memory(file, from)?;
+    if let Some(t) = &file.memory_clock {
+        t.note("memory_clock", &[], from)?;
+    }
     if let Some(t) = &file.uncore {
         t.note("uncore", &[], from)?;
     }
@@ -378,6 +391,7 @@ fn build(file: &File) -> Result<MachineModel, String> {
         domains: Vec::new(),
         kinds,
         memory,
+        memory_clock: super::memory_clock::of(file)?,
         platform_w: watts("platform.watts", file.platform.watts)?,
         battery_wh: match file.platform.battery_wh {
             None => None,

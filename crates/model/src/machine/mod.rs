@@ -11,12 +11,14 @@ mod duty;
 mod energy_model;
 pub mod figures;
 pub mod file;
+mod memory_clock;
 pub mod processors;
 mod range;
 mod tables;
 mod uncore;
 
 pub use draw::Drawn;
+pub use memory_clock::MemoryClock;
 pub use uncore::Uncore;
 
 /// The package temperature to which a model's watts belong, in degrees Celsius.
@@ -43,6 +45,8 @@ pub struct MachineModel {
     pub platform_w: f64,
     /// Power of the memory; nothing where it is of the platform.
     pub memory: Memory,
+    /// Its clock, where the kernel sets it.
+    pub memory_clock: Option<MemoryClock>,
     /// Capacity of the battery in Wh, where there is one.
     pub battery_wh: Option<f64>,
     /// The periodic tick.

@@ -62,6 +62,8 @@ pub(super) struct File {
     #[serde(default)]
     pub(super) memory: Option<MemoryTable>,
     #[serde(default)]
+    pub(super) memory_clock: Option<MemoryClockTable>,
+    #[serde(default)]
     pub(super) uncore: Option<UncoreTable>,
     #[serde(default)]
     pub(super) power_limit: Option<PowerLimitTable>,
@@ -366,6 +368,30 @@ table! {
         #[serde(default)]
         self_refresh_w: Option<f64>,
     }
+}
+
+table! {
+    /// A memory controller whose clock the kernel sets.
+    struct MemoryClockTable {
+        /// Fastest first.
+        mhz: Vec<f64>,
+        /// More at the highest clock than at the lowest; between in proportion to the clock.
+        watts: f64,
+        /// The share of a wait for memory that follows the clock, of a wait at the highest.
+        follows: f64,
+        /// The share of the highest clock's cycles in which data goes to a core that does nothing but wait for memory.
+        core_share: f64,
+        /// Between two looks of the governor.
+        #[serde(default = "devfreq_poll_ms")]
+        poll_ms: f64,
+        /// The governor in force unless told otherwise, as `+dram=` takes it.
+        governor: String,
+    }
+}
+
+/// What devfreq's drivers ask for (Linux 6.12, `rk3399_dmc.c`; Rockchip's 5.10, `rockchip_dmc.c`).
+fn devfreq_poll_ms() -> f64 {
+    50.0
 }
 
 table! {

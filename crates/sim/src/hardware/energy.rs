@@ -1,6 +1,7 @@
 //! What the residencies add up to: joules, and times by CPU, core and package.
 
 use super::Hardware;
+use super::memory::MemoryAccount;
 use super::residency::{CoreAccount, PackageAccount, Threads};
 use crate::outcome::{CpuTimes, Energy};
 use wattwise_model::machine::{Package, REFERENCE_C};
@@ -20,6 +21,9 @@ impl Hardware<'_> {
     pub(crate) fn settle(&mut self, now: u64) {
         self.cores.iter_mut().zip(&mut self.threads).for_each(|(c, threads)| c.settle(threads, now));
         self.packages.iter_mut().for_each(|p| p.settle(now));
+        if let Some(memory) = &mut self.memory {
+            memory.settle(now);
+        }
     }
 
     /// A package's energy so far, its cores' included; call [`Hardware::settle`] first.
@@ -103,8 +107,10 @@ impl Hardware<'_> {
 
     fn memory_joules(&self, now: u64) -> f64 {
         let memory = self.machine.memory;
-        let rest =
-            memory.rest_w * self.packages.len() as f64 * now as f64 * 1e-9 + self.memory_states_joules();
+        let by_clock = self.memory.as_ref().map_or(0.0, MemoryAccount::joules);
+        let rest = memory.rest_w * self.packages.len() as f64 * now as f64 * 1e-9
+            + self.memory_states_joules()
+            + by_clock;
         if memory.busy_w == 0.0 {
             return rest;
         }
@@ -202,6 +208,11 @@ impl Hardware<'_> {
     /// Each core's time in each C-state so far.
     pub(crate) fn core_times(&self) -> Vec<Vec<u64>> {
         self.cores.iter().map(CoreAccount::core_idle_ns).collect()
+    }
+
+    /// The memory's time at each of its clocks, in kHz and ns, fastest first; nothing where the kernel sets none.
+    pub(crate) fn memory_times(&self) -> Vec<(u32, u64)> {
+        self.memory.as_ref().map(MemoryAccount::times).unwrap_or_default()
     }
 
     /// Each package's time awake, and in each of its idle states.

@@ -12,12 +12,14 @@
 //! | `heat.rs` | temperatures |
 //! | `limits.rs` | power limits |
 //! | `uncore.rs` | what of a package follows its fastest core |
+//! | `memory.rs` | the memory's clock |
 //! | `energy.rs` | what the times add up to |
 
 mod clock;
 mod energy;
 mod heat;
 mod limits;
+mod memory;
 mod residency;
 mod times;
 mod uncore;
@@ -29,6 +31,7 @@ pub(crate) use residency::ThreadState;
 
 use clock::DomainClock;
 use limits::LimitAccount;
+use memory::MemoryAccount;
 use residency::{CoreAccount, EntryTimes, PackageAccount, Threads, entry_times};
 use wattwise_model::machine::{Core, MAX_SMT, MachineModel, Package};
 
@@ -43,6 +46,8 @@ pub(crate) struct Hardware<'a> {
     packages: Vec<PackageAccount>,
     /// By package; empty without a limit that can be reached.
     limits: Vec<Option<LimitAccount>>,
+    /// Where the kernel sets the memory's clock.
+    memory: Option<MemoryAccount<'a>>,
     domains: Vec<DomainClock>,
     /// `1 / (cycles per ns)` of one thread: `[kind][level * MAX_SMT + busy threads - 1]`.
     inverse_speed: Vec<Vec<f64>>,
@@ -123,6 +128,7 @@ impl<'a> Hardware<'a> {
             entry_ns: entry_times(machine),
             packages,
             limits: Vec::new(),
+            memory: None,
             domains,
             inverse_speed,
             shared_cores: 0,

@@ -18,6 +18,7 @@ impl Simulation<'_> {
             cpus: hardware.cpu_times(),
             cores: hardware.core_times(),
             packages: hardware.package_times(),
+            memory: hardware.memory_times(),
             wake_latency: record.wake_latency.clone(),
             transitions: hardware.transitions(),
             wakeups: record.wakeups,

@@ -7,6 +7,7 @@
 //!   domain . . . a change of speed takes effect, or its stall ends
 //!   devices  . . an I/O is done
 //!   policy . . . a kernel timer of the speed policy
+//!   memory . . . its governor looks
 //!   balance  . . idle CPUs look for queued tasks
 //!   bins . . . . temperature and timeline
 //! ```
@@ -30,6 +31,7 @@
 //! | `idle.rs` | C-states, interrupts, ticks |
 //! | `speed.rs` | the speed policy, changes of speed, heat, power limits |
 //! | `cores.rs` | the core policy |
+//! | `memory.rs` | the memory's clock |
 //! | `books.rs` | the outcome, the timeline |
 //! | `watch.rs` | what a watcher is told |
 
@@ -38,6 +40,7 @@ mod books;
 mod cores;
 mod dispatch;
 mod idle;
+mod memory;
 mod place;
 mod run;
 mod speed;
@@ -160,6 +163,7 @@ impl<'a> Simulation<'a> {
         (0..cpus).for_each(|c| sim.enter_idle(c));
         sim.hardware.limit_power(setup.power_limit_w);
         sim.arm_limits();
+        sim.start_memory(setup.dram);
         if sim.hardware.warms() {
             sim.clock.set(Source::Heat, HEAT_NS);
         }
@@ -312,6 +316,7 @@ impl<'a> Simulation<'a> {
             Source::Bins => self.close_bin(),
             Source::Cores => self.keeper_timer(),
             Source::Limits => self.limit_power(),
+            Source::Memory => self.look_at_memory(),
         }
     }
 

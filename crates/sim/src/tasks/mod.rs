@@ -180,6 +180,10 @@ pub(crate) struct Tasks<'a> {
     span_ns: u64,
     /// By task, where somebody watches: its piece as its program has it, in cycles and ns of stall.
     pieces: Option<Box<[(u64, u64)]>>,
+    /// How many times as long a stall takes as at the memory's highest clock.
+    slowness: f64,
+    /// Stalls of all pieces that were begun, in ns at that clock.
+    stalls_begun: f64,
 }
 
 /// An interrupt from outside the workload.
@@ -316,6 +320,8 @@ impl<'a> Tasks<'a> {
             work: how.follow_work.then(|| Box::new(WorkProgress::new(workload))),
             span_ns: workload.span_ns,
             pieces: None,
+            slowness: 1.0,
+            stalls_begun: 0.0,
         }
     }
 
@@ -384,7 +390,7 @@ impl<'a> Tasks<'a> {
     #[inline]
     pub(crate) fn need(&self, t: u32, ns_per_cycle: f64) -> f64 {
         let task = self.task(t);
-        task.left_cycles * ns_per_cycle + task.left_stall
+        task.left_cycles * ns_per_cycle + task.left_stall * self.slowness
     }
 
     /// Adds time that no clock shortens.
@@ -396,6 +402,16 @@ impl<'a> Tasks<'a> {
         } else {
             task.overhead += ns as f64;
         }
+    }
+
+    /// From here on stalls take so many times as long as at the memory's highest clock. Running pieces are to be timed anew.
+    pub(crate) fn slow_stalls(&mut self, slowness: f64) {
+        self.slowness = slowness;
+    }
+
+    /// Stalls that all pieces have behind them, in ns at the memory's highest clock; running pieces must have been stopped.
+    pub(crate) fn stalls_done(&self) -> f64 {
+        self.stalls_begun - self.tasks.iter().map(|task| task.left_stall).sum::<f64>()
     }
 
     /// A task's piece is done; returns its cycles, and where its steps come from.
@@ -507,6 +523,7 @@ impl<'a> Tasks<'a> {
                     task.divide();
                 }
                 task.piece_cycles = task.left_cycles;
+                self.stalls_begun += task.left_stall;
                 if task.has_work() { TaskStep::Works } else { TaskStep::Nothing }
             }
             Op::SleepFor(ns) => {
@@ -657,7 +674,9 @@ impl<'a> Tasks<'a> {
 
     /// The speed policy's process works for so long.
     pub(crate) fn works(&mut self, t: u32, ns: f64) {
-        self.task_mut(t).left_stall += ns;
+        // It computes: the memory's clock does not slow it.
+        let slowness = self.slowness;
+        self.task_mut(t).left_stall += ns / slowness;
     }
 
     /// The speed policy's process sleeps.

@@ -77,6 +77,7 @@ pub fn machine(cores: usize, khz: &[u32]) -> MachineModel {
             ],
         }],
         memory: Memory::default(),
+        memory_clock: None,
         platform_w: 6.0,
         battery_wh: None,
         tick: Tick { period_ns: 4_000_000, tickless: true, cost_ns: 1_000, restart_ns: 0 },

@@ -20,6 +20,7 @@ tables! {
     "repara-cores": "rows.csv";
     "repara-voltage": "rows.csv";
     "repara-workers": "rows.csv";
+    "rk3588-dmc-thresholds": "rows.csv";
     "rock5b-dmc": "rows.csv";
     "rpi2b-aircrack": "rows.csv";
     "smythies-i5-10600k-idle": "rows.csv";

@@ -181,6 +181,7 @@ impl<'r> Planner<'r> {
                 self.power_limit(zone.as_deref(), constraint.as_deref(), *power_uw)
             }
             Setting::Uncore(min, max) => self.uncore(*min, *max),
+            Setting::Dram { governor, up, down } => self.dram(governor, *up, *down),
             Setting::Tunable(name, value) => self.tunable(name, value),
             Setting::Plain(of, value) => self.plain(of, value),
         }
@@ -242,6 +243,46 @@ mod tests {
         let (_folder, root) = machine(["2000000", "1000000"])?;
         let plan = planned_alone(&root, Setting::Limits(None, Some(Speed::Percent(50.0))))?;
         assert_eq!(plan.steps[0].change.value, "1000000");
+        Ok(())
+    }
+
+    /// The memory controller of a Rockchip kernel, which shows its thresholds, and one of mainline's, which does not.
+    fn with_memory(name: &str, thresholds: bool) -> std::io::Result<(tempfile::TempDir, DirRoot)> {
+        let (folder, root) = machine(["1000000", "2000000"])?;
+        let at = folder.path().join("sys/class/devfreq").join(name);
+        std::fs::create_dir_all(&at)?;
+        std::fs::write(at.join("governor"), "dmc_ondemand")?;
+        std::fs::write(at.join("available_governors"), "dmc_ondemand performance powersave")?;
+        if thresholds {
+            std::fs::write(at.join("upthreshold"), "40")?;
+            std::fs::write(at.join("downdifferential"), "20")?;
+        }
+        Ok((folder, root))
+    }
+
+    #[test]
+    fn the_memory_s_clock_has_a_governor_and_thresholds() -> Result<(), Box<dyn std::error::Error>> {
+        let dram = |governor: &str, up, down| Setting::Dram { governor: governor.into(), up, down };
+        let (_folder, root) = with_memory("dmc", true)?;
+        let writes = |setting| -> Result<Vec<(String, String)>, PlanError> {
+            let steps = planned_alone(&root, setting)?.steps;
+            Ok(steps.into_iter().map(|s| (s.change.target.path().to_owned(), s.change.value)).collect())
+        };
+        let at = |file: &str| format!("sys/class/devfreq/dmc/{file}");
+        assert_eq!(writes(dram("performance", None, None))?, [(at("governor"), "performance".into())]);
+        assert_eq!(
+            writes(dram("dmc_ondemand", Some(20), Some(5)))?,
+            [(at("upthreshold"), "20".into()), (at("downdifferential"), "5".into())]
+        );
+        let why = |setting| planned_alone(&root, setting).expect_err("refused").to_string();
+        assert!(why(dram("schedutil", None, None)).contains("dmc_ondemand, performance, powersave"));
+        assert!(why(dram("dmc_ondemand", Some(10), None)).contains("down=20 is above up=10"));
+        let (_folder, root) = with_memory("10c20000.memory-controller", false)?;
+        let error = planned_alone(&root, dram("dmc_ondemand", Some(20), None)).expect_err("no thresholds");
+        assert!(error.to_string().contains("shows no thresholds"), "{error}");
+        let (_folder, root) = machine(["1000000", "2000000"])?;
+        let error = planned_alone(&root, dram("performance", None, None)).expect_err("no controller");
+        assert!(error.to_string().contains("/sys/class/devfreq"), "{error}");
         Ok(())
     }
 

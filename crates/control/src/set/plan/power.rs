@@ -1,10 +1,11 @@
-//! Power limits, and the uncore's speed.
+//! Power limits, the uncore's speed, and the memory's clock.
 
 use super::planner::Planner;
 use super::step::{PlanError, impossible, input, unknown};
 use std::collections::BTreeSet;
 use wattwise_figure::units::{Speed, show_khz, show_uw};
 use wattwise_hw::rules;
+use wattwise_hw::states::devfreq;
 use wattwise_hw::states::power;
 use wattwise_hw::states::power::{Limit, Zone};
 
@@ -137,6 +138,61 @@ impl Planner<'_> {
                     format!("{} {word}", uncore.name),
                     khz.to_string(),
                 )?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Planner<'_> {
+    /// The governor of every memory controller, and its thresholds where they are given.
+    pub(super) fn dram(
+        &mut self,
+        governor: &str,
+        up: Option<u32>,
+        down: Option<u32>,
+    ) -> Result<(), PlanError> {
+        let found = devfreq::memory_controllers(self.overlay.root);
+        let Some(memories) = &found.value else {
+            return Err(impossible(format!(
+                "--dram: the memory's clock cannot be set here: {}",
+                found.why_not()
+            )));
+        };
+        for memory in memories {
+            if !memory.governors.iter().any(|g| g == governor) {
+                return Err(unknown("--dram", governor, &memory.governors, &memory.name));
+            }
+            let (new_up, new_down) = (up.or(memory.up_percent), down.or(memory.down_percent));
+            if let (Some(up), Some(down)) = (new_up, new_down)
+                && down > up
+            {
+                return Err(input(format!(
+                    "--dram {governor}: down={down} is above up={up}, with which the clock would never change"
+                )));
+            }
+            let path = &memory.path;
+            self.write(format!("{path}/governor"), format!("{} governor", memory.name), governor)?;
+            for (file, word, percent, shown) in [
+                ("upthreshold", "up", up, memory.up_percent),
+                ("downdifferential", "down", down, memory.down_percent),
+            ] {
+                match (percent, shown) {
+                    (Some(percent), Some(_)) => {
+                        self.write(
+                            format!("{path}/{file}"),
+                            format!("{} {word}", memory.name),
+                            percent.to_string(),
+                        )?;
+                    }
+                    (Some(_), None) => {
+                        return Err(impossible(format!(
+                            "--dram {governor}:{word}=..: the kernel shows no thresholds of {}; expected the governor alone",
+                            memory.name
+                        )));
+                    }
+                    (None, _) => {}
+                }
             }
         }
         Ok(())

@@ -53,6 +53,7 @@ pub(super) enum FileTable {
     Package,
     Thermal,
     Memory,
+    MemoryClock,
     Uncore,
     PowerLimit,
     Autonomous,
@@ -83,6 +84,7 @@ impl FileTable {
             FileTable::Package => "package".into(),
             FileTable::Thermal => "thermal".into(),
             FileTable::Memory => "memory".into(),
+            FileTable::MemoryClock => "memory_clock".into(),
             FileTable::Uncore => "uncore".into(),
             FileTable::PowerLimit => "power_limit".into(),
             FileTable::Autonomous => "autonomous".into(),
@@ -239,6 +241,11 @@ pub(super) static ROWS: &[FigureRow] = &[
     row!(Memory, "high_w", "W", Power, |f, _| some(f.memory.as_mut().map(|m| &mut m.high_w))),
     row!(Memory, "self_refresh_w", "W", Power, |f, _| {
         some(f.memory.as_mut().and_then(|m| m.self_refresh_w.as_mut()))
+    }),
+    row!(MemoryClock, "watts", "W", Power, |f, _| { some(f.memory_clock.as_mut().map(|c| &mut c.watts)) }),
+    row!(MemoryClock, "follows", "", Other, |f, _| { some(f.memory_clock.as_mut().map(|c| &mut c.follows)) }),
+    row!(MemoryClock, "core_share", "", Other, |f, _| {
+        some(f.memory_clock.as_mut().map(|c| &mut c.core_share))
     }),
     row!(Uncore, "follow_w", "W", Power, |f, _| some(f.uncore.as_mut().map(|u| &mut u.follow_w))),
     row!(Uncore, "step_w", "W", Power, |f, _| some(f.uncore.as_mut().map(|u| &mut u.step_w))),
