@@ -4,7 +4,7 @@ use crate::errors::error;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use wattwise_model::machine::builtin;
-use wattwise_policy::{Param, ParamKind, cores, essay, idle, speed};
+use wattwise_policy::{Param, ParamKind, cores, dram, essay, idle, speed};
 use wattwise_replay::library;
 use wattwise_replay::spec::{self, placements};
 
@@ -49,8 +49,11 @@ pub(crate) fn policy_list(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
     let speeds = speed::ALL.iter().map(|p| item("speed", p.name, p.summary, p.follows, p.source, p.params));
     let idles = idle::ALL.iter().map(|p| item("idle", p.name, p.summary, p.follows, p.source, p.params));
     let kept = cores::ALL.iter().map(|p| item("cores", p.name, p.summary, p.follows, p.source, p.params));
+    let memory = dram::ALL
+        .iter()
+        .map(|p| item("dram", &format!("dram={}", p.name), p.summary, p.follows, dram::SOURCE, p.params));
     let placed = placements().map(|p| item("placement", p.word, p.help, "", "", &[]));
-    speeds.chain(idles).chain(kept).chain(placed).collect()
+    speeds.chain(idles).chain(kept).chain(memory).chain(placed).collect()
 }
 
 fn param<'py>(py: Python<'py>, p: &Param) -> PyResult<Bound<'py, PyDict>> {

@@ -186,7 +186,7 @@ def test_lists_and_pages() -> None:
     assert "xeon-4210" in wattwise.machines().names
     assert "build" in wattwise.workloads().names
     kinds = {entry["kind"] for entry in wattwise.policies()}
-    assert kinds == {"speed", "idle", "cores", "placement"}
+    assert kinds == {"speed", "idle", "cores", "dram", "placement"}
     page = wattwise.policy("ondemand")
     assert (
         page["params"][0]

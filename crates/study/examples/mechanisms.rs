@@ -22,6 +22,11 @@ const MECHANISMS: &[Mechanism] = &[
         m.packages.iter_mut().for_each(|p| p.idle.clear());
         m.memory.asleep_less_w = 0.0;
     }),
+    ("the memory's clock", |m| {
+        for clock in &mut m.memory_clock {
+            (clock.follows, clock.top_w) = (0.0, 0.0);
+        }
+    }),
     ("power limits", |m| m.packages.iter_mut().for_each(|p| p.limit = None)),
     ("boost by awake cores", |m| {
         for boost in m.domains.iter_mut().map(|d| &mut d.boost) {

@@ -37,7 +37,7 @@ def workloads() -> Named:
 
 
 def policies() -> Named:
-    """Every policy: name, kind (``speed``, ``idle``, ``cores``, ``placement``), summary, whose rule it follows, and its parameters
+    """Every policy: name, kind (``speed``, ``idle``, ``cores``, ``dram``, ``placement``), summary, whose rule it follows, and its parameters
     with unit, range and default."""
     return Named(engine.policy_list(), columns=("name", "kind", "summary"))
 
