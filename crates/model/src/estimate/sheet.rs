@@ -213,8 +213,10 @@ impl Sheet {
     fn class(&self) -> Class {
         match (self.class, self.idle.as_str()) {
             (ClassWord::Laptop, _) => LAPTOP,
-            // A die of its own for memory and PCI Express.
-            (ClassWord::Desktop, "zen") => Class { uncore: [0.08, 0.25], ..DESKTOP },
+            // Often a die of its own for memory and PCI Express. Beside the cores were metered, with all of them at work: 17.4 of the
+            // design power's 65 W (Ryzen 3 1200), 19.1 of 65 (5 1500X), 19.4 of 95 (7 1700X; AnandTech, Ryzen 3 review, 2017) and
+            // 52 of 170 (9 7950X; turbostat in MangoHud's issue 1390).
+            (ClassWord::Desktop, "zen") => Class { uncore: [0.08, 0.32], ..DESKTOP },
             (ClassWord::Desktop, _) => DESKTOP,
             (ClassWord::Server, "zen") => SERVER,
             // One ring, no mesh: two packages of an E5-2670 v3 drew 29 W under light work and of a 12-core E5 v2 26 W beside the
