@@ -46,7 +46,7 @@ fn mean(shares: &[f64]) -> f64 {
 }
 
 fn told(r: Roughness) -> String {
-    format!("floor {:.3}, effect {:.2}", r.floor, r.effect)
+    format!("same {:.3}, floor {:.3}, effect {:.2}", r.same, r.floor, r.effect)
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
