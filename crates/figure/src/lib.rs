@@ -29,5 +29,7 @@ pub use provenance::Provenance;
 pub use random::Random;
 pub use share::{increase, share};
 pub use spread::{Spread, mean_sd, quantile};
-pub use text::{beginning, csv_cell, is_acted_on, nearest, on_screen, on_screen_json, one_line, suggest};
-pub use units::signed;
+pub use text::{
+    beginning, counted, csv_cell, is_acted_on, nearest, on_screen, on_screen_json, one_line, suggest,
+};
+pub use units::{fixed, signed};

@@ -32,6 +32,11 @@ pub fn on_screen(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
+/// A number and what is counted, in the singular or with an s: `1 comparison`, `3 comparisons`.
+pub fn counted(n: usize, noun: &str) -> String {
+    format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
+}
+
 /// The most characters of a line: room for a path as long as Linux allows in a sentence.
 const LINE_MOST: usize = 5000;
 

@@ -175,6 +175,14 @@ pub fn trim(value: f64, digits: usize) -> String {
     if text == "-0" { "0".to_owned() } else { text }
 }
 
+/// A figure with `digits` after the point; what rounds to nothing is `0.0`, from whichever side.
+pub fn fixed(value: f64, digits: usize) -> String {
+    match signed(value, digits) {
+        text if text.starts_with('+') => text[1..].to_owned(),
+        text => text,
+    }
+}
+
 /// A change with its sign, `digits` after the point; what rounds to nothing is `+0.0`, from whichever side.
 pub fn signed(value: f64, digits: usize) -> String {
     let text = format!("{value:+.digits$}");

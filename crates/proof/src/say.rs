@@ -6,7 +6,7 @@ use crate::judge::RatioInterval;
 use crate::log::{Predicted, ProofRead};
 use crate::result::{By, LeftOut, Proof, Proved};
 use std::fmt::Write as _;
-use wattwise_figure::Provenance;
+use wattwise_figure::{Provenance, fixed};
 
 /// `3.1 % (2.0 to 4.2), 41 h measured, 6 h left out: suspend`. What is saved is positive.
 pub fn line(figure: Option<RatioInterval>, measured_h: f64, left_out: &[LeftOut]) -> String {
@@ -91,7 +91,7 @@ pub fn words(p: &Proof) -> String {
 }
 
 fn trimmed(x: f64) -> String {
-    let text = format!("{x:.2}");
+    let text = fixed(x, 2);
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
@@ -173,19 +173,29 @@ pub fn text(p: &Proof) -> String {
     let [a, b] = [0, 1].map(|at| shortened(&p.sides[at].name));
     let mut rows = vec![[String::new(), a, b, "change".to_owned()]];
     for s in &p.scopes {
-        rows.push([s.what.clone(), format!("{:.2} W", s.a_w), format!("{:.2} W", s.b_w), s.verdict.change()]);
+        rows.push([
+            s.what.clone(),
+            format!("{} W", fixed(s.a_w, 2)),
+            format!("{} W", fixed(s.b_w, 2)),
+            s.verdict.change(),
+        ]);
     }
     for g in &p.guards {
         let unit = |x: f64| match g.unit.as_str() {
-            "share" => format!("{:.2} %", x * 100.0),
-            "s/s" => format!("{:.2} ms/s", x * 1e3),
-            _ => format!("{:.2} ms", x * 1e3),
+            "share" => format!("{} %", fixed(x * 100.0, 2)),
+            "s/s" => format!("{} ms/s", fixed(x * 1e3, 2)),
+            _ => format!("{} ms", fixed(x * 1e3, 2)),
         };
         let mark = if g.slower { "  slower" } else { "" };
         rows.push([g.what.clone(), unit(g.a), unit(g.b), g.verdict.change() + mark]);
     }
     if let Some((a, b)) = p.busy {
-        rows.push(["CPU time".to_owned(), format!("{a:.3} s/s"), format!("{b:.3} s/s"), String::new()]);
+        rows.push([
+            "CPU time".to_owned(),
+            format!("{} s/s", fixed(a, 3)),
+            format!("{} s/s", fixed(b, 3)),
+            String::new(),
+        ]);
     }
     let width = |at: usize| rows.iter().map(|r| r[at].chars().count()).max().unwrap_or(0);
     let [w, x, y] = [0, 1, 2].map(width);

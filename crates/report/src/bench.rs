@@ -1,7 +1,6 @@
 //! Pages of the machine's benchmarks and of single runs.
 
-use wattwise_figure::Spread;
-use wattwise_figure::shell;
+use wattwise_figure::{Spread, fixed, shell};
 use wattwise_live::bench::throughput::Throughput;
 use wattwise_live::bench::transition::{Matrix, Pair};
 use wattwise_live::bench::wake::{WakeLatency, WakeUps};
@@ -76,7 +75,7 @@ pub fn transition_sections(m: &Matrix) -> Vec<Section> {
 
 fn spread(s: Option<&Spread>) -> Vec<String> {
     match s {
-        Some(s) => [s.mean, s.sd, s.p50, s.p95, s.p99, s.max].map(|v| format!("{v:.1}")).to_vec(),
+        Some(s) => [s.mean, s.sd, s.p50, s.p95, s.p99, s.max].map(|v| fixed(v, 1)).to_vec(),
         None => vec!["–".to_owned(); 6],
     }
 }
@@ -124,7 +123,7 @@ pub fn throughput_sections(t: &Throughput) -> Vec<Section> {
             note: String::new(),
         }));
     }
-    let cell = |v: Option<f64>, d: usize| v.map_or("–".to_owned(), |v| format!("{v:.d$}"));
+    let cell = |v: Option<f64>, d: usize| v.map_or("–".to_owned(), |v| fixed(v, d));
     let row = |l: &wattwise_live::bench::throughput::Level| {
         let mut row = vec![speed(l.khz), cell(l.figure.map(|f| f.mean), 2), cell(l.figure.map(|f| f.sd), 2)];
         let printed = |at: usize| l.printed.get(at).copied().flatten().map(|f| f.mean);
@@ -212,11 +211,11 @@ pub fn run_sections(runs: &[(String, &Measured)]) -> Vec<Section> {
         title: "Runs".to_owned(),
         head,
         rows: vec![
-            row("Time, s", |m| format!("{:.3}", m.wall_s)),
-            row("User, s", |m| format!("{:.3}", m.user_s)),
-            row("System, s", |m| format!("{:.3}", m.system_s)),
-            row("Energy, J", |m| m.machine.joules.map_or("–".to_owned(), |j| format!("{j:.3}"))),
-            row("Mean power, W", |m| m.mean_w().map_or("–".to_owned(), |w| format!("{w:.2}"))),
+            row("Time, s", |m| fixed(m.wall_s, 3)),
+            row("User, s", |m| fixed(m.user_s, 3)),
+            row("System, s", |m| fixed(m.system_s, 3)),
+            row("Energy, J", |m| m.machine.joules.map_or("–".to_owned(), |j| fixed(j, 3))),
+            row("Mean power, W", |m| m.mean_w().map_or("–".to_owned(), |w| fixed(w, 2))),
             row("Energy by", |m| m.machine.energy.as_ref().map_or(String::new(), ToString::to_string)),
             row("Voluntary switches", |m| m.voluntary_switches.to_string()),
             row("Involuntary switches", |m| m.involuntary_switches.to_string()),

@@ -1,5 +1,6 @@
 //! A bench as a page: throughput, energy and efficiency against threads for each pair of sections, and the table.
 
+use wattwise_figure::fixed;
 use wattwise_lockbench::judge::Cell;
 use wattwise_lockbench::section::Section as Length;
 use wattwise_lockbench::{Bench, Place};
@@ -101,15 +102,15 @@ fn table(bench: &Bench) -> Section {
             c.place.threads.to_string(),
             c.place.cs_us.to_string(),
             c.place.ncs_us.to_string(),
-            format!("{:.0}", c.acquisitions_per_s),
-            c.noise.map_or("–".into(), |n| format!("{:.1}", n * 100.0)),
-            format!("{:.2}", c.cpus),
-            format!("{:.3}", c.jain),
-            format!("{:.1}", c.wait_p50_us),
-            format!("{:.1}", c.wait_p99_us),
-            format!("{:.0}", c.wait_max_us),
-            c.watts.map_or("–".into(), |w| format!("{w:.1}")),
-            c.acquisitions_per_j.map_or("–".into(), |e| format!("{e:.0}")),
+            fixed(c.acquisitions_per_s, 0),
+            c.noise.map_or("–".into(), |n| fixed(n * 100.0, 1)),
+            fixed(c.cpus, 2),
+            fixed(c.jain, 3),
+            fixed(c.wait_p50_us, 1),
+            fixed(c.wait_p99_us, 1),
+            fixed(c.wait_max_us, 0),
+            c.watts.map_or("–".into(), |w| fixed(w, 1)),
+            c.acquisitions_per_j.map_or("–".into(), |e| fixed(e, 0)),
         ]
     };
     Section::Table(Table {

@@ -3,6 +3,7 @@
 use crate::compare::groups::{change, typeset};
 use wattwise_advice::mix::{Mix, MixPolicy};
 use wattwise_advice::result::Comparison;
+use wattwise_figure::fixed;
 use wattwise_page::number::NONE;
 use wattwise_page::{Section, Table, Whisker, Whiskers};
 
@@ -81,7 +82,7 @@ fn policies(mix: &Mix, one: &Comparison) -> Section {
         };
         vec![
             p.policy.clone(),
-            format!("{:.2} W", p.mean_w.median),
+            format!("{} W", fixed(p.mean_w.median, 2)),
             change(p.power_ratio, true),
             if is_reference { NONE.to_owned() } else { p.worst.workload.clone() },
             if is_reference { NONE.to_owned() } else { change(p.worst.energy_ratio, true) },
@@ -105,7 +106,7 @@ fn works(mix: &Mix, comparisons: &[Comparison]) -> Section {
     let row = |(c, weight): (&Comparison, &wattwise_advice::mix::MixWeight)| {
         let own = c.results.iter().find(|r| r.policy == mix.answer.recommended);
         let energy = own.map_or_else(|| NONE.to_owned(), |r| change(r.uncertain.energy_ratio, true));
-        let mut row = vec![c.workload.name.clone(), format!("{:.0} %", weight.weight * 100.0)];
+        let mut row = vec![c.workload.name.clone(), format!("{} %", fixed(weight.weight * 100.0, 0))];
         row.extend((!kept).then_some(energy));
         row.push(c.answer.recommended.clone());
         row

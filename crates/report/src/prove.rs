@@ -1,5 +1,6 @@
 //! The page of a proof: the sentence, energy by scope, service, pair by pair, what was left out, what went in.
 
+use wattwise_figure::fixed;
 use wattwise_live::prove::block::pairs;
 use wattwise_live::prove::log::ProofRead;
 use wattwise_live::prove::result::Proof;
@@ -70,8 +71,8 @@ fn side_by_side(p: &Proof) -> Section {
     for s in &p.scopes {
         rows.push(vec![
             s.what.clone(),
-            format!("{:.3} W", s.a_w),
-            format!("{:.3} W", s.b_w),
+            format!("{} W", fixed(s.a_w, 3)),
+            format!("{} W", fixed(s.b_w, 3)),
             s.verdict.change().replace('-', "−"),
             String::new(),
         ]);
@@ -87,7 +88,7 @@ fn side_by_side(p: &Proof) -> Section {
         ]);
     }
     if let Some((a, b)) = p.busy {
-        let cell = |x: f64| format!("{x:.3} s/s");
+        let cell = |x: f64| format!("{} s/s", fixed(x, 3));
         rows.push(vec!["CPU time".to_owned(), cell(a), cell(b), String::new(), "no guard".to_owned()]);
     }
     Section::Table(Table {
@@ -95,9 +96,9 @@ fn side_by_side(p: &Proof) -> Section {
         head: ["", &p.sides[0].name, &p.sides[1].name, "Change", "Service"].map(str::to_owned).to_vec(),
         rows,
         note: format!(
-            "Means over {} pairs. Service is slower where a mean is more than {:.0} % above A’s and its interval above 0.",
+            "Means over {} pairs. Service is slower where a mean is more than {} % above A’s and its interval above 0.",
             p.pairs,
-            p.limit * 100.0
+            fixed(p.limit * 100.0, 0)
         ),
     })
 }
@@ -145,7 +146,7 @@ fn setup(read: Option<&ProofRead>, p: &Proof) -> Section {
         row("A", p.sides[0].policy.clone()),
         row("B", p.sides[1].policy.clone()),
         row("Pairs", format!("{} of {} planned count", p.pairs, p.planned)),
-        row("Interval", format!("{:.1} %", p.confidence * 100.0)),
+        row("Interval", format!("{} %", fixed(p.confidence * 100.0, 1))),
     ];
     if let Some(adjusted) = &p.outcome.adjusted {
         rows.push(row("For the same work by", adjusted.by.join(", ")));

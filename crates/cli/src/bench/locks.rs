@@ -8,6 +8,7 @@ use crate::show::screen::{self, Screen, TextStyle, note};
 use crate::show::table::{cell, drawn, wrapped};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use std::time::Duration;
+use wattwise_figure::fixed;
 use wattwise_hw::root::DirRoot;
 use wattwise_live::bench::locks::measure::{OTHERS, Subject};
 use wattwise_live::bench::locks::{self as measured, Pricing};
@@ -186,7 +187,7 @@ fn count(n: f64) -> String {
         n if n >= 1e6 => format!("{:.2}M", n * 1e-6),
         n if n >= 1e4 => format!("{:.0}k", n * 1e-3),
         n if n >= 1e3 => format!("{:.2}k", n * 1e-3),
-        n => format!("{n:.0}"),
+        n => fixed(n, 0),
     }
 }
 
@@ -204,13 +205,13 @@ pub(crate) fn text(bench: &Bench, look: TextStyle) -> String {
     let right = |text: String| cell(text).set_alignment(CellAlignment::Right);
     let columns: [(&str, Shown); 9] = [
         ("1/s", |c| count(c.acquisitions_per_s)),
-        ("+-", |c| c.noise.map_or("?".into(), |n| format!("{:.0}%", n * 100.0))),
-        ("CPUs used", |c| format!("{:.2}", c.cpus)),
-        ("Jain", |c| format!("{:.2}", c.jain)),
-        ("p50 us", |c| format!("{:.1}", c.wait_p50_us)),
-        ("p99 us", |c| format!("{:.1}", c.wait_p99_us)),
-        ("longest", |c| format!("{:.0}", c.wait_max_us)),
-        ("W", |c| c.watts.map_or("-".into(), |w| format!("{w:.1}"))),
+        ("+-", |c| c.noise.map_or("?".into(), |n| format!("{}%", fixed(n * 100.0, 0)))),
+        ("CPUs used", |c| fixed(c.cpus, 2)),
+        ("Jain", |c| fixed(c.jain, 2)),
+        ("p50 us", |c| fixed(c.wait_p50_us, 1)),
+        ("p99 us", |c| fixed(c.wait_p99_us, 1)),
+        ("longest", |c| fixed(c.wait_max_us, 0)),
+        ("W", |c| c.watts.map_or("-".into(), |w| fixed(w, 1))),
         ("1/J", |c| c.acquisitions_per_j.map_or("-".into(), count)),
     ];
     let mut table = Table::new();

@@ -21,7 +21,7 @@ use wattwise_calibrate::calibration::{
 use wattwise_calibrate::fit::check::Check;
 use wattwise_calibrate::site::{Emulated, LiveSite, Site};
 use wattwise_calibrate::truth;
-use wattwise_figure::shell;
+use wattwise_figure::{fixed, shell};
 use wattwise_hw::root::{DirRoot, Root, text as text_of};
 use wattwise_live::run::child::Signals;
 use wattwise_model::machine::Confidence;
@@ -299,7 +299,9 @@ pub(crate) fn text(found: &Calibrated) -> String {
                  off by {half:.1} % in the middle, and by {p95:.1} % at most of 19 in 20.",
                 found.windows,
                 found.meters.join(" and the "),
-                found.mixes
+                found.mixes,
+                fixed(half, 1),
+                fixed(p95, 1)
             );
         }
         _ => _ = writeln!(out, "Estimated, not measured."),
@@ -312,8 +314,8 @@ pub(crate) fn text(found: &Calibrated) -> String {
         table.add_row(
             [
                 f.figure.clone(),
-                format!("{:.3}{unit}", f.value),
-                format!("{:.3} to {:.3}", f.low, f.high),
+                format!("{}{unit}", fixed(f.value, 3)),
+                format!("{} to {}", fixed(f.low, 3), fixed(f.high, 3)),
                 f.standing.clone(),
             ]
             .map(cell),

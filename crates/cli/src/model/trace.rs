@@ -5,7 +5,7 @@ use crate::model::recording::{ReadingLimits, RecordingArgs};
 use crate::show::trace::Work;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
-use wattwise_figure::shell;
+use wattwise_figure::{fixed, shell};
 use wattwise_model::workload::{ClockOrigin, Program, Workload};
 use wattwise_replay::library;
 use wattwise_replay::library::Bundled;
@@ -172,15 +172,15 @@ impl Imported {
 
     /// For people.
     pub(crate) fn text(&self) -> String {
-        let busy: Vec<String> = self.busy_s.iter().map(|s| format!("{s:.3}")).collect();
+        let busy: Vec<String> = self.busy_s.iter().map(|s| fixed(*s, 3)).collect();
         let mut out = format!(
-            "{}: can be replayed\n{} events ({} lost) on {} CPUs over {:.3} s\n{} tasks, {} steps in {} KiB\n\
+            "{}: can be replayed\n{} events ({} lost) on {} CPUs over {} s\n{} tasks, {} steps in {} KiB\n\
              busy: {} s a CPU\n{}",
             self.name,
             self.events,
             self.lost,
             self.cpus,
-            self.span_s,
+            fixed(self.span_s, 3),
             self.tasks,
             self.steps,
             self.script_bytes / 1024,

@@ -4,7 +4,7 @@ use crate::show::table;
 use crate::show::table::sentence;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use std::fmt::Write;
-use wattwise_figure::{Spread, shell};
+use wattwise_figure::{Spread, fixed, shell};
 use wattwise_live::bench::throughput::Throughput;
 use wattwise_live::bench::transition::Matrix;
 use wattwise_live::bench::wake::{WakeLatency, WakeUps};
@@ -19,7 +19,8 @@ pub(crate) fn transition_verdict(m: &Matrix) -> String {
     let (low, high) = means.iter().fold((f64::INFINITY, 0.0), |(l, h): (f64, f64), v| (l.min(*v), h.max(*v)));
     let never = if missed > 0 { format!("; {missed} pairs were never in force") } else { String::new() };
     format!(
-        "a change of speed takes {low:.0} to {high:.0} us on average, depending on the pair; 99th percentile {worst:.0} us{never}"
+        "a change of speed takes {} to {high:.0} us on average, depending on the pair; 99th percentile {worst:.0} us{never}",
+        fixed(low, 0)
     )
 }
 
@@ -40,10 +41,15 @@ pub(crate) fn wake_verdict(w: &WakeUps) -> String {
     let seen: Vec<(String, f64)> = w.states.iter().filter_map(|s| Some((name(s), mean(s)?))).collect();
     match (seen.first(), seen.last()) {
         (Some(first), Some(last)) if seen.len() > 1 => format!(
-            "a timer is late by {:.0} us in the mean with {}, by {:.0} us with {}",
-            first.1, first.0, last.1, last.0
+            "a timer is late by {} us in the mean with {}, by {} us with {}",
+            fixed(first.1, 0),
+            first.0,
+            fixed(last.1, 0),
+            last.0
         ),
-        (Some(only), _) => format!("a timer is late by {:.0} us in the mean with {}", only.1, only.0),
+        (Some(only), _) => {
+            format!("a timer is late by {} us in the mean with {}", fixed(only.1, 0), only.0)
+        }
         _ => "no wake-up was measured".to_owned(),
     }
 }
@@ -78,8 +84,10 @@ pub(crate) fn transition(m: &Matrix) -> String {
         let pair = m.pairs.iter().find(|p| (p.from_khz, p.to_khz) == (from, to));
         match pair.map(|p| (p.us, p.missed)) {
             None => "·".to_owned(),
-            Some((Some(s), 0)) => format!("{:.1} ± {:.1}", s.mean, s.sd),
-            Some((Some(s), missed)) => format!("{:.1} ± {:.1} ({missed} missed)", s.mean, s.sd),
+            Some((Some(s), 0)) => format!("{} ± {}", fixed(s.mean, 1), fixed(s.sd, 1)),
+            Some((Some(s), missed)) => {
+                format!("{} ± {} ({missed} missed)", fixed(s.mean, 1), fixed(s.sd, 1))
+            }
             Some((None, _)) => "never".to_owned(),
         }
     };
@@ -114,7 +122,7 @@ pub(crate) fn throughput(t: &Throughput) -> String {
     for (what, words) in [("link", &t.link), ("speeds are emulated", &t.emulated)] {
         out += &words.as_ref().map_or(String::new(), |words| format!("{what}: {words}\n"));
     }
-    let show = |v: Option<f64>, d: usize| v.map_or("–".to_owned(), |v| format!("{v:.d$}"));
+    let show = |v: Option<f64>, d: usize| v.map_or("–".to_owned(), |v| fixed(v, d));
     let rows = t.levels.iter().enumerate().map(|(at, l)| {
         let spread =
             |s: Option<Spread>| format!("{} ± {}", show(s.map(|f| f.mean), 2), show(s.map(|f| f.sd), 2));
@@ -174,7 +182,7 @@ pub(crate) fn wake(w: &WakeUps) -> String {
         let mut row = vec![format!("{} {kind}", s.state.as_deref().unwrap_or("as it is"))];
         row.push(s.latency_us.map_or(String::new(), |l| l.to_string()));
         match spread {
-            Some(s) => row.extend([s.mean, s.p50, s.p99, s.max].map(|v| format!("{v:.1}"))),
+            Some(s) => row.extend([s.mean, s.p50, s.p99, s.max].map(|v| fixed(v, 1))),
             None => row.extend(["–"; 4].map(str::to_owned)),
         }
         row.push(

@@ -12,6 +12,7 @@ use wattwise_advice::mix::{Mix, MixPolicy};
 use wattwise_advice::result::Comparison;
 use wattwise_advice::say;
 use wattwise_advice::words::in_words;
+use wattwise_figure::fixed;
 use wattwise_figure::units::trim;
 
 /// Rows at most, unless all are asked for, and those that it has on the smallest terminal.
@@ -25,7 +26,7 @@ pub(crate) fn text(mix: &Mix, comparisons: &[Comparison], look: TextStyle, all: 
     let Some(one) = comparisons.first() else { return String::new() };
     let mut out = String::new();
     let works: Vec<String> =
-        mix.weights.iter().map(|w| format!("{} ({:.0} %)", w.workload, w.weight * 100.0)).collect();
+        mix.weights.iter().map(|w| format!("{} ({} %)", w.workload, fixed(w.weight * 100.0, 0))).collect();
     _ = writeln!(out, "{}", wrapped(&format!("a mix of {}", works.join(", ")), "  "));
     let on = if one.inputs.own_machine { "on" } else { "on the model" };
     let machine = format!("{on} {}: {}", one.machine, one.inputs.machine_summary);
@@ -212,8 +213,10 @@ fn each(mix: &Mix, comparisons: &[Comparison], colour: bool, name: usize) -> Str
     table.set_header(head);
     for (c, weight) in comparisons.iter().zip(&mix.weights) {
         let own = c.results.iter().find(|r| r.policy == mix.answer.recommended);
-        let mut row =
-            vec![cell(shortened(&c.workload.name, WORK)), right(&format!("{:.0} %", weight.weight * 100.0))];
+        let mut row = vec![
+            cell(shortened(&c.workload.name, WORK)),
+            right(&format!("{} %", fixed(weight.weight * 100.0, 0))),
+        ];
         let energy = own.map_or_else(String::new, |r| ratio_text(r.uncertain.energy_ratio));
         row.extend((!kept).then(|| right(&energy)));
         row.push(name_cell(&c.answer.recommended, name));

@@ -4,6 +4,7 @@ use wattwise_advice::figure_words::in_words;
 use wattwise_advice::result::{Comparison, DecidingFigure};
 use wattwise_advice::say;
 use wattwise_advice::time::TimeKind;
+use wattwise_figure::fixed;
 
 /// How the model did against published measurements: directions right, and the error below which half of the ratios are, in per cent.
 /// From `docs/notes/hardware.md`; a test holds the two together.
@@ -66,14 +67,14 @@ pub(crate) fn notes(c: &Comparison) -> Vec<String> {
     // Of a recording the share that `trace` tells, too.
     notes.push(match c.workload.others_share {
         Some(share) => format!(
-            "work: {}; other programs had {:.1} % of the recorded CPU time",
+            "work: {}; other programs had {} % of the recorded CPU time",
             c.workload.foreground,
-            share * 100.0
+            fixed(share * 100.0, 1)
         ),
         None => format!(
-            "work: {}; {:.0} % of the cycles are background",
+            "work: {}; {} % of the cycles are background",
             c.workload.foreground,
-            c.workload.background_share * 100.0
+            fixed(c.workload.background_share * 100.0, 0)
         ),
     });
     if !c.workload.clock.is_empty() {

@@ -13,8 +13,7 @@ use std::borrow::BorrowMut;
 use std::path::Path;
 use wattwise_advice::result::Comparison;
 use wattwise_advice::summary::ComparisonSet;
-use wattwise_figure::one_line;
-use wattwise_figure::shell;
+use wattwise_figure::{fixed, one_line, shell};
 use wattwise_live::ab::log as ab_file;
 use wattwise_live::ab::log::AbRead;
 use wattwise_live::ab::result;
@@ -283,8 +282,8 @@ fn tuned(mut of: Box<TuneResult>) -> Box<TuneResult> {
 fn run_verdict(r: &run::RunResult) -> String {
     let m = &r.measured;
     let energy = match (m.machine.joules, m.mean_w()) {
-        (Some(j), Some(w)) => format!("{j:.2} J, {w:.2} W"),
-        (Some(j), None) => format!("{j:.2} J"),
+        (Some(j), Some(w)) => format!("{} J, {} W", fixed(j, 2), fixed(w, 2)),
+        (Some(j), None) => format!("{} J", fixed(j, 2)),
         (None, _) => "energy not known".to_owned(),
     };
     format!("{} and {energy}: one run supports no verdict", table::seconds(m.wall_s))
@@ -440,7 +439,7 @@ mod tests {
                     let is_named = why.contains(field) && why.contains("expected a figure below 1e20");
                     assert!(is_named || why.contains("invalid type"), "{file_name}: {name}: {why:?}");
                 }
-                for odd in [-0.0, -1e-9, 0.0, 1e-320, 1e19, -1e19] {
+                for odd in [-0.0, -1e-9, -4e-4, -4e-3, -0.04, 0.0, 1e-320, 1e19, -1e19] {
                     for text in parsed(odd).iter().flat_map(show) {
                         let text = ours_left_out(&text);
                         assert_eq!(no_figure(&text), None, "{file_name}: {name} is {odd:e}");

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
-use wattwise_figure::{Provenance, shell};
+use wattwise_figure::{Provenance, fixed, shell};
 use wattwise_live::run::Measured;
 
 /// The result file.
@@ -42,25 +42,25 @@ pub(crate) fn text(report: &RunResult) -> String {
     line(
         "time",
         format!(
-            "{:.3} s   user {:.3} s   system {:.3} s   ({:.0} % of one CPU)",
-            m.wall_s,
-            m.user_s,
-            m.system_s,
-            100.0 * m.cpu_s() / m.wall_s.max(1e-9)
+            "{} s   user {} s   system {} s   ({} % of one CPU)",
+            fixed(m.wall_s, 3),
+            fixed(m.user_s, 3),
+            fixed(m.system_s, 3),
+            fixed(100.0 * m.cpu_s() / m.wall_s.max(1e-9), 0)
         ),
     );
     match (&o.energy, o.joules) {
         (Some(provenance), Some(joules)) => {
             let word = if matches!(provenance, Provenance::Measured { .. }) { "" } else { "≈ " };
             let mean = m.mean_w().unwrap_or(0.0);
-            line("energy", format!("{word}{joules:.3} J   mean {mean:.2} W"));
+            line("energy", format!("{word}{} J   mean {} W", fixed(joules, 3), fixed(mean, 2)));
             line("", provenance.to_string());
         }
         (Some(provenance), None) => line("energy", provenance.to_string()),
         (None, _) => {}
     }
     for (name, joules) in &o.domains {
-        line(&format!("  {name}"), format!("{joules:.3} J"));
+        line(&format!("  {name}"), format!("{} J", fixed(*joules, 3)));
     }
     let shares = |parts: &[(String, f64)]| {
         let all: f64 = parts.iter().map(|p| p.1).sum();
@@ -71,7 +71,7 @@ pub(crate) fn text(report: &RunResult) -> String {
         let asleep: f64 = o.idle.iter().map(|i| i.1).sum();
         let states = shares(&o.idle);
         let joint = if states.is_empty() { "" } else { ": " };
-        line("asleep", format!("{asleep:.3} CPU-seconds{joint}{states}"));
+        line("asleep", format!("{} CPU-seconds{joint}{states}", fixed(asleep, 3)));
     } else {
         line("asleep", "unavailable: the kernel counts no time in C-states here".to_owned());
     }

@@ -9,14 +9,14 @@ use wattwise_advice::rule::Goal;
 use wattwise_advice::say;
 use wattwise_advice::time::TimeKind;
 use wattwise_figure::units::trim;
-use wattwise_figure::{one_line, signed};
+use wattwise_figure::{fixed, one_line, signed};
 
 /// Time with a unit that suits it.
 pub(crate) fn seconds(s: f64) -> String {
     match s {
         s if s >= 100.0 => format!("{s:.1} s"),
         s if s >= 1.0 => format!("{s:.3} s"),
-        s => format!("{:.2} ms", s * 1e3),
+        s => format!("{} ms", fixed(s * 1e3, 2)),
     }
 }
 
@@ -26,7 +26,7 @@ pub(crate) fn joules(j: f64) -> String {
         a if a >= 1e5 => format!("{:.1} kJ", j * 1e-3),
         a if a >= 100.0 => format!("{j:.1} J"),
         a if a >= 1.0 => format!("{j:.3} J"),
-        _ => format!("{:.2} mJ", j * 1e3),
+        _ => format!("{} mJ", fixed(j * 1e3, 2)),
     }
 }
 

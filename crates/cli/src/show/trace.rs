@@ -2,7 +2,7 @@
 
 use crate::show::table::wrapped_after;
 use serde::{Deserialize, Serialize};
-use wattwise_figure::shell;
+use wattwise_figure::{fixed, shell};
 use wattwise_model::workload::{ClockOrigin, ForegroundOrigin, Recorded, Strangers, Workload};
 use wattwise_trace::{Summary, time};
 
@@ -49,10 +49,10 @@ impl Work {
         let most =
             self.greatest_stranger.as_ref().map_or_else(String::new, |name| format!(", most of it {name}"));
         format!(
-            "foreground  {}, {} tasks; other programs had {:.1} % of the CPU time{most}\nclock       {}\n",
+            "foreground  {}, {} tasks; other programs had {} % of the CPU time{most}\nclock       {}\n",
             self.foreground,
             self.foreground_tasks,
-            self.strangers_share * 100.0,
+            fixed(self.strangers_share * 100.0, 1),
             self.clock,
         )
     }
@@ -99,13 +99,14 @@ pub(crate) fn text(summary: &Summary, work: &Work) -> String {
     out.push('\n');
     let named = work.greatest_stranger.as_ref().filter(|_| work.strangers_share >= 0.001);
     let most = named.map_or_else(String::new, |name| format!(", most of it {name}"));
-    let others = format!("other programs had {:.1} % of the CPU time{most}", work.strangers_share * 100.0);
+    let strangers = fixed(work.strangers_share * 100.0, 1);
+    let others = format!("other programs had {strangers} % of the CPU time{most}");
     fact(&mut out, "work", &format!("{}, {} tasks; {others}", work.foreground, work.foreground_tasks));
     fact(&mut out, "clock", &work.clock);
     fact(&mut out, "busy", &busy(summary));
     let wakeups = match summary.wakeups_per_s {
         0.0 => "not recorded (sched_waking)".to_owned(),
-        rate => format!("{rate:.0} a second"),
+        rate => format!("{} a second", fixed(rate, 0)),
     };
     fact(&mut out, "wake-ups", &wakeups);
     for (name, lengths) in [("runs", &summary.runs), ("sleeps", &summary.sleeps)] {
@@ -132,7 +133,7 @@ pub(crate) fn text(summary: &Summary, work: &Work) -> String {
 
 /// The share of the CPU time with a task: of all, and of each CPU or of the extremes.
 fn busy(summary: &Summary) -> String {
-    let share = |s: f64| format!("{:.1} %", s * 100.0);
+    let share = |s: f64| format!("{} %", fixed(s * 100.0, 1));
     let all = summary.cpus.iter().map(|c| c.busy_share).sum::<f64>() / summary.cpus.len().max(1) as f64;
     let mut each: Vec<(usize, f64)> = summary.cpus.iter().map(|c| c.busy_share).enumerate().collect();
     if each.len() > CPUS {

@@ -4,6 +4,7 @@ use wattwise_advice::result::{Comparison, Interval, PolicyResult};
 use wattwise_advice::say;
 use wattwise_advice::ties::SURE;
 use wattwise_advice::time::TimeKind;
+use wattwise_figure::units::trim;
 use wattwise_page::number::NONE;
 
 /// Where a policy stands.
@@ -119,7 +120,7 @@ pub(super) fn with_intervals(c: &Comparison) -> bool {
 
 /// A share that a person chose: `10 %`, `2.5 %`.
 pub(super) fn whole_percent(share: f64) -> String {
-    format!("{}\u{a0}%", (share * 1000.0).round() / 10.0)
+    format!("{}\u{a0}%", trim(share * 100.0, 1))
 }
 
 /// A ratio as a change: `−14 to −9.0 %`, or one figure where there is no interval.
