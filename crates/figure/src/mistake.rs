@@ -64,6 +64,33 @@ pub fn sentence(message: &str) -> String {
     }
 }
 
+/// What a parser of JSON says, in such words, after its line where it knows one.
+pub fn of_json(message: &str) -> String {
+    match message.rsplit_once(" at line ").and_then(|(_, at)| at.split_once(" column ")) {
+        Some((line, _)) => format!("line {line}: {}", of_json_line(message)),
+        None => of_json_line(message),
+    }
+}
+
+/// The same of a text that is a line of its own.
+pub fn of_json_line(message: &str) -> String {
+    /// Mistakes in what was written; all else is in how.
+    const IN_VALUES: [&str; 4] = ["invalid type: ", "invalid value: ", "invalid length ", "unknown "];
+    const OF_FIELDS: [&str; 2] = ["missing field ", "duplicate field "];
+    let place = message.rsplit_once(" at line ");
+    let said = place.map_or(message, |(said, _)| said);
+    match said {
+        _ if IN_VALUES.iter().chain(&OF_FIELDS).any(|mistake| said.starts_with(mistake)) => {
+            sentence(said).replace("a table", "an object")
+        }
+        _ if said.starts_with("EOF ") => "ends too early".to_owned(),
+        _ if said.starts_with("recursion limit ") => "is nested too deeply".to_owned(),
+        // What a type of ours says has no place of its own in the text.
+        _ if place.is_none() => said.to_owned(),
+        _ => "is no JSON".to_owned(),
+    }
+}
+
 /// What is expected, where it is a type.
 fn in_words(expected: &str) -> String {
     if expected.starts_with("struct ") {
@@ -111,6 +138,24 @@ mod tests {
             ),
         ] {
             assert_eq!(sentence(message), told);
+        }
+    }
+
+    #[test]
+    fn a_mistake_in_json_is_told_by_line_and_what_to_write() {
+        for (message, told) in [
+            ("expected value at line 1 column 1", "line 1: is no JSON"),
+            ("trailing characters at line 3 column 7", "line 3: is no JSON"),
+            ("EOF while parsing a string at line 9 column 4", "line 9: ends too early"),
+            ("missing field `schema` at line 2 column 1", "line 2: missing field `schema`"),
+            (
+                "invalid type: integer `5`, expected struct Answer at line 7 column 3",
+                "line 7: invalid type: `5`, expected an object",
+            ),
+            ("invalid type: null, expected f64", "invalid type: null, expected a number"),
+            ("no such CPU", "no such CPU"),
+        ] {
+            assert_eq!(of_json(message), told);
         }
     }
 

@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
+use wattwise_figure::mistake::of_json;
 use wattwise_output::Output;
 
 /// Version of the format.
@@ -465,8 +466,9 @@ fn read_all(file: impl Read) -> Result<(Head, Tree, Vec<u8>), String> {
             Ok(bytes)
         };
         if path == "capture.json" {
-            let parsed: Head = serde_json::from_slice(&content()?)
-                .map_err(|e| format!("capture.json is no head of a capture ({e})"))?;
+            let parsed: Head = serde_json::from_slice(&content()?).map_err(|e| {
+                format!("capture.json: {}; expected the head of a capture", of_json(&e.to_string()))
+            })?;
             if parsed.schema != SCHEMA {
                 return Err(format!("is of version '{}'; this is {SCHEMA}", parsed.schema));
             }

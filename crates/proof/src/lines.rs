@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
+use wattwise_figure::mistake::of_json_line;
 use wattwise_figure::one_line;
 use wattwise_output::Log;
 
@@ -93,7 +94,7 @@ pub fn parse<T: DeserializeOwned>(
             _ if whole + line.len() == text.len() && number > 0 => break,
             Ok(_) => return Err(format!("line 1: is torn; expected a file made by '{made_by}'")),
             Err(e) => {
-                let why = one_line(&e.to_string());
+                let why = of_json_line(&one_line(&e.to_string()));
                 return Err(format!("line {}: {why}; expected a line of {schema}", number + 1));
             }
         };

@@ -24,6 +24,7 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wattwise_advice::paired::Look;
+use wattwise_figure::mistake::of_json_line;
 
 /// Version of the lines.
 pub const SCHEMA: &str = "wattwise.tune-log/3";
@@ -231,7 +232,8 @@ pub fn read(path: &Path) -> Result<TuneRead, LogError> {
     let whole = bytes.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
     let mut lines = bytes[..whole].split(|b| *b == b'\n').filter(|l| !l.is_empty()).enumerate();
     let parse = |(n, line): (usize, &[u8])| {
-        serde_json::from_slice::<Line>(line).map_err(|e| fail(format!("line {}: {e}", n + 1)))
+        let why = |e: serde_json::Error| format!("line {}: {}", n + 1, of_json_line(&e.to_string()));
+        serde_json::from_slice::<Line>(line).map_err(|e| fail(why(e)))
     };
     let plan = match lines.next().map(parse).transpose()? {
         Some(Line::Plan(plan)) if plan.schema == SCHEMA => *plan,

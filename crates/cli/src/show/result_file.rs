@@ -13,6 +13,7 @@ use std::borrow::BorrowMut;
 use std::path::Path;
 use wattwise_advice::result::Comparison;
 use wattwise_advice::summary::ComparisonSet;
+use wattwise_figure::mistake::of_json;
 use wattwise_figure::{fixed, one_line, shell};
 use wattwise_live::ab::log as ab_file;
 use wattwise_live::ab::log::AbRead;
@@ -54,6 +55,14 @@ pub(crate) enum ResultFile {
     Wake(Box<WakeUps>),
 }
 
+/// Why a file is no result, and what is one.
+fn no_result(e: &serde_json::Error) -> String {
+    let why = of_json(&e.to_string());
+    format!(
+        "{why}; expected a result file of wattwise (made with --json or --output; 'wattwise trace' shows a recording)"
+    )
+}
+
 impl ResultFile {
     /// Reads one, whatever it is.
     pub(crate) fn read(path: &Path) -> Result<ResultFile, String> {
@@ -70,10 +79,10 @@ impl ResultFile {
         }
         fn whole<T: DeserializeOwned>(bytes: &[u8]) -> Result<Box<T>, String> {
             // Read as it is first, for errors that name the line.
-            serde_json::from_slice::<T>(bytes).map_err(|e| e.to_string())?;
-            let mut value = serde_json::from_slice(bytes).map_err(|e| e.to_string())?;
+            serde_json::from_slice::<T>(bytes).map_err(|e| no_result(&e))?;
+            let mut value = serde_json::from_slice(bytes).map_err(|e| no_result(&e))?;
             believable(&mut value)?;
-            serde_json::from_value(value).map(Box::new).map_err(|e| e.to_string())
+            serde_json::from_value(value).map(Box::new).map_err(|e| no_result(&e))
         }
         let first = bytes.split(|b| *b == b'\n').next().unwrap_or_default();
         if first.starts_with(b"{\"header\"") {
@@ -84,8 +93,7 @@ impl ResultFile {
             believable_lines(bytes)?;
             return prove_log::parse(bytes).map(|r| ResultFile::Proof(Box::new(proof_in_lines(r))));
         }
-        let Schema { schema } = serde_json::from_slice(bytes)
-            .map_err(|e| format!("{e}; expected a result file of wattwise (made with --json or --output)"))?;
+        let Schema { schema } = serde_json::from_slice(bytes).map_err(|e| no_result(&e))?;
         match schema.as_str() {
             wattwise_advice::result::SCHEMA => {
                 whole::<Comparison>(bytes).map(checked).map(ResultFile::Compare)
@@ -444,6 +452,23 @@ mod tests {
                         let text = ours_left_out(&text);
                         assert_eq!(no_figure(&text), None, "{file_name}: {name} is {odd:e}");
                     }
+    /// What is no result is told what a result is, not what a parser stumbled over.
+    #[test]
+    fn what_is_no_result_is_refused_in_words_for_people() {
+        let whole = include_str!("../../tests/results/compare.json");
+        let cut = &whole[..whole.len() / 2];
+        let number = whole.replacen("\"replicas\": ", "\"replicas\": \"many\", \"was\": ", 1);
+        for (bytes, words) in [
+            (&b"PERFILE2\0\x01"[..], "line 1: is no JSON; expected a result file of wattwise"),
+            (b"{\"a\": 1}", "line 1: missing field `schema`; expected a result file of wattwise"),
+            (cut.as_bytes(), ": ends too early; expected a result file of wattwise"),
+            (number.as_bytes(), ": invalid type: \"many\", expected a whole number, 0 or more"),
+        ] {
+            let why = ResultFile::parse(bytes).err().unwrap_or_default();
+            assert!(why.contains(words) && !why.contains("column"), "{why}");
+        }
+    }
+
                 }
             }
         }

@@ -5,6 +5,7 @@ use crate::root::{Access, Node, Root};
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
+use wattwise_figure::mistake::of_json_line;
 
 /// What moves, as it stands at the moment, by path.
 type Moving = Arc<Mutex<BTreeMap<String, Vec<u8>>>>;
@@ -28,7 +29,9 @@ impl Played {
     /// A line that is none of a series. A series without a moment: nothing moves.
     pub(crate) fn new(still: TreeRoot, series: &[u8]) -> Result<Played, String> {
         let mut lines = series.split(|b| *b == b'\n').filter(|l| !l.is_empty());
-        let bad = |e: serde_json::Error| format!("series.jsonl: {e}; expected the series of a capture");
+        let bad = |e: serde_json::Error| {
+            format!("series.jsonl: {}; expected the series of a capture", of_json_line(&e.to_string()))
+        };
         let paths: Vec<String> = match lines.next() {
             Some(first) => serde_json::from_slice(first).map_err(bad)?,
             None => Vec::new(),

@@ -49,6 +49,7 @@ use json::{Json, Members, get, strict, whole};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use steps::{Waiters, balanced, cut, endless, waiters};
+use wattwise_figure::mistake::of_json;
 use wattwise_figure::one_line;
 
 /// Steps of all tasks once their phases are unrolled: 24 MB; more are a slip of the pen, or hostile.
@@ -66,7 +67,9 @@ pub fn parse(text: &str, origin: &str) -> Option<Result<Workload, WorkloadError>
 }
 
 fn read(strict: &str, origin: &str) -> Result<Workload, String> {
-    let root: Json = serde_json::from_str(strict).map_err(|e| format!("{e}: expected rt-app's JSON"))?;
+    let root: Json = serde_json::from_str(strict).map_err(|e| {
+        format!("{}; expected rt-app's JSON, as rt-app itself reads it", of_json(&e.to_string()))
+    })?;
     let Json::Object(root) = root else { return Err("expected an object with tasks".into()) };
     let global = Global::read(get(&root, "global"))?;
     let Some(Json::Object(all)) = get(&root, "tasks") else {

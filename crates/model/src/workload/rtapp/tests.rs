@@ -167,7 +167,7 @@ fn mistakes_name_the_task_and_the_key() {
             "70000 mutexes: expected at most 65536",
         ),
         ("[".repeat(100_000) + "{\"tasks\": {", ""),
-        ("{\"tasks\": {\"a\": ".to_owned() + &"[".repeat(100_000), "recursion limit"),
+        ("{\"tasks\": {\"a\": ".to_owned() + &"[".repeat(100_000), "is nested too deeply"),
     ];
     for (body, part) in [
         (r#""run": 1"#, "never ends; expected a loop of the task or a duration"),
