@@ -135,6 +135,14 @@ impl ComparisonSet {
         }
     }
 
+    /// Whether each one's reference is to be kept: no policy that is within the limit of time in all saves by what counts, which is as
+    /// on one machine. Where all have one reference, that is the policy that is best over all.
+    pub fn keeps_references(&self) -> bool {
+        let s = &self.summary;
+        let is_of_all = |best: &String| self.comparisons.iter().all(|c| c.reference == *best);
+        !s.best.as_ref().is_some_and(is_of_all) && s.best_ratio.is_some_and(|r| r * (1.0 + CLOSE) >= 1.0)
+    }
+
     /// That it was stopped, and after how much; none where it was not.
     pub fn told_stopped(&self) -> Option<String> {
         let asked = self.comparisons_asked.filter(|_| self.stopped)?;

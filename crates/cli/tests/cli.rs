@@ -406,7 +406,7 @@ fn a_tables_text_cannot_reach_the_terminal() {
     let out = wattwise(&["machines", "score", "freqbench", path.to_str().unwrap()]);
     assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
     let told = text(&out.stdout);
-    assert!(told.contains("1 rows predicted") && told.contains("a\\u{1b}[31m b"), "{told}");
+    assert!(told.contains("1 row predicted") && told.contains("a\\u{1b}[31m b"), "{told}");
     assert!(!told.contains('\x1b'), "{told}");
 }
 

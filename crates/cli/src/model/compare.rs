@@ -234,7 +234,8 @@ pub(crate) fn run(args: &CompareArgs) -> Outcome {
         let (whole, all) = (done.iter().filter(|c| !c.stopped).count(), cases.len());
         let replicas = args.asked_replicas();
         let why = if stop.by_time() { "stopped by --budget" } else { "stopped" };
-        say!("{why} after {} of {replicas} replicas ({whole} of {all} comparisons)", last.replicas);
+        let of_all = if all > 1 { format!(" ({whole} of {all} comparisons)") } else { String::new() };
+        say!("{why} after {} of {replicas} replicas{of_all}", last.replicas);
     }
     // The same policy on each machine, as that machine is told it.
     let command = |number: usize, policy: &str| -> Result<String, String> {

@@ -127,9 +127,9 @@ pub(crate) fn set(set: &ComparisonSet) -> String {
         out += &table(&head, 2, mix.policies.iter().map(row));
         out.push('\n');
     }
-    _ = writeln!(out, "### All {} comparisons\n", set.comparisons.len());
+    _ = writeln!(out, "### {}\n", summary::title(set));
     _ = writeln!(out, "{}\n", paragraph(&summary::answer(set)));
-    out += &table(&summary::HEAD, 2, summary::rows(&set.summary, usize::MAX).into_iter());
+    out += &table(&summary::HEAD, 2, summary::rows(set, usize::MAX).into_iter());
     out
 }
 

@@ -160,14 +160,9 @@ impl ResultFile {
     pub(crate) fn verdict(&self) -> String {
         match self {
             ResultFile::Compare(c) => c.answer.text.clone(),
-            ResultFile::CompareSet(set) => match (&set.summary.best, set.summary.best_ratio) {
-                _ if set.mix.is_some() => {
-                    set.mix.as_ref().map_or_else(String::new, |m| m.answer.text.clone())
-                }
-                (Some(best), Some(ratio)) => {
-                    format!("{best} needs {:.1} % of the reference's energy over all", ratio * 100.0)
-                }
-                _ => "No policy is within the limit of time in all of them".into(),
+            ResultFile::CompareSet(set) => match &set.mix {
+                Some(mix) => mix.answer.text.clone(),
+                None => summary::answer(set),
             },
             ResultFile::Run(r) => run_verdict(r),
             ResultFile::Ab(read) => judged_verdict(&result::of(read)),
@@ -452,6 +447,11 @@ mod tests {
                         let text = ours_left_out(&text);
                         assert_eq!(no_figure(&text), None, "{file_name}: {name} is {odd:e}");
                     }
+                }
+            }
+        }
+    }
+
     /// What is no result is told what a result is, not what a parser stumbled over.
     #[test]
     fn what_is_no_result_is_refused_in_words_for_people() {
@@ -466,11 +466,6 @@ mod tests {
         ] {
             let why = ResultFile::parse(bytes).err().unwrap_or_default();
             assert!(why.contains(words) && !why.contains("column"), "{why}");
-        }
-    }
-
-                }
-            }
         }
     }
 

@@ -6,8 +6,8 @@ use crate::show::table::{WIDE, cell, drawn, wrapped, wrapped_after};
 use comfy_table::{Attribute, Cell, CellAlignment, ContentArrangement, Table, presets};
 use std::fmt::Write;
 use wattwise_advice::result::Comparison;
-use wattwise_advice::summary::{AnswerSummary, ComparisonSet, PolicySummary, Summary};
-use wattwise_figure::shell;
+use wattwise_advice::summary::{AnswerSummary, ComparisonSet, PolicySummary};
+use wattwise_figure::{counted, shell};
 
 /// The columns.
 pub(crate) const HEAD: [&str; 7] =
@@ -24,12 +24,24 @@ fn change(ratio: Option<f64>) -> String {
 pub(crate) fn answer(set: &ComparisonSet) -> String {
     match set.told_stopped() {
         Some(stopped) => format!("{stopped} There is no answer over all of them."),
-        None => over_all(&set.summary),
+        None => over_all(set),
     }
 }
 
-fn over_all(s: &Summary) -> String {
-    let all = format!("all {} comparisons", s.answers.len());
+/// How many comparisons there are, and of how many where it was stopped: a heading.
+pub(crate) fn title(set: &ComparisonSet) -> String {
+    match set.comparisons_asked.filter(|_| set.stopped) {
+        Some(asked) => format!("{} of {}", set.comparisons.len(), counted(asked as usize, "comparison")),
+        None => counted(set.comparisons.len(), "comparison"),
+    }
+}
+
+fn over_all(set: &ComparisonSet) -> String {
+    let s = &set.summary;
+    let all = match s.answers.len() {
+        1 => "one comparison".to_owned(),
+        n => format!("all {n} comparisons"),
+    };
     let Some(best) = &s.best else {
         return format!("No policy is within the time limit in {all}.");
     };
@@ -47,6 +59,12 @@ fn over_all(s: &Summary) -> String {
     }
     let policy = s.policies.iter().find(|p| p.policy == *best);
     let energy = change(policy.and_then(|p| p.energy_ratio));
+    if set.keeps_references() {
+        return format!(
+            "Best over {all}: keep each one's reference. {best} comes closest to a gain, with energy {energy} on average: too \
+             little to count."
+        );
+    }
     let mut text = format!("Best over {all}: {best}, energy {energy} on average.");
     match changes.len() {
         0 => text += " In each it is the best, or shows no clear difference from the best.",
@@ -56,11 +74,11 @@ fn over_all(s: &Summary) -> String {
 }
 
 /// The rows under [`HEAD`], by energy; places of at most so many characters.
-pub(crate) fn rows(s: &Summary, most: usize) -> Vec<Vec<String>> {
+pub(crate) fn rows(set: &ComparisonSet, most: usize) -> Vec<Vec<String>> {
+    let s = &set.summary;
     let mut all: Vec<&PolicySummary> = s.policies.iter().collect();
     let energy = |p: &PolicySummary| p.energy_ratio.unwrap_or(f64::INFINITY);
-    let is_better = s.best_ratio.is_none_or(|r| r <= 1.0);
-    let leads = |p: &PolicySummary| is_better && s.best.as_ref() == Some(&p.policy);
+    let leads = |p: &PolicySummary| !set.keeps_references() && s.best.as_ref() == Some(&p.policy);
     all.sort_by(|a, b| leads(b).cmp(&leads(a)).then(energy(a).total_cmp(&energy(b))));
     let row = |p: &&PolicySummary| {
         let worst = p.worst.as_ref().map_or_else(
@@ -85,9 +103,9 @@ pub(crate) fn rows(s: &Summary, most: usize) -> Vec<Vec<String>> {
 
 /// The policy that is best over all on each machine: its command there, and what it costs beside the machine's own best.
 fn on_each(set: &ComparisonSet) -> String {
-    let (Some(best), Some(ratio)) = (&set.summary.best, set.summary.best_ratio) else { return String::new() };
+    let Some(best) = &set.summary.best else { return String::new() };
     let told = |a: &AnswerSummary| a.best_apply.is_some() || a.best_why_not.is_some();
-    if ratio > 1.0 || !set.summary.answers.iter().any(told) {
+    if set.keeps_references() || !set.summary.answers.iter().any(told) {
         return String::new();
     }
     let mut machines: Vec<(&str, Vec<(&Comparison, &AnswerSummary)>)> = Vec::new();
@@ -124,13 +142,13 @@ fn on_each(set: &ComparisonSet) -> String {
 /// The answer, the table, what it means.
 pub(crate) fn text(set: &ComparisonSet, look: TextStyle) -> String {
     let names = set.summary.policies.iter().map(|p| p.policy.as_str());
-    let table = fitted(look.columns, names, &|name| table(&set.summary, look, name)) + &on_each(set);
+    let table = fitted(look.columns, names, &|name| table(set, look, name)) + &on_each(set);
     let note = "energy and time: geometric means of the ratios to each comparison's reference policy";
     format!("{}\n\n{}\n\n{}\n", wrapped(&answer(set), ""), table, wrapped(note, "  "))
 }
 
 /// The table, with names of at most so many characters a line. Where the worst energy was is told where there is room.
-fn table(s: &Summary, look: TextStyle, name: usize) -> String {
+fn table(set: &ComparisonSet, look: TextStyle, name: usize) -> String {
     let (colour, narrow) = (look.colour, look.columns < WIDE);
     let mut table = Table::new();
     table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
@@ -141,11 +159,48 @@ fn table(s: &Summary, look: TextStyle, name: usize) -> String {
     };
     let bold = |cell: Cell| if colour { cell.add_attribute(Attribute::Bold) } else { cell };
     table.set_header(HEAD.into_iter().enumerate().map(aligned).map(bold));
-    for mut row in rows(s, PLACE) {
+    for mut row in rows(set, PLACE) {
         if let Some(worst) = row.last_mut().filter(|_| narrow) {
             worst.truncate(worst.find(" (").unwrap_or(worst.len()));
         }
         table.add_row(row.iter().map(String::as_str).enumerate().map(aligned));
     }
     drawn(table, colour)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fleet() -> ComparisonSet {
+        let bytes = include_bytes!("../../tests/results/compare-set.json");
+        let mut set: ComparisonSet = serde_json::from_slice(bytes).expect("as compare wrote it");
+        // Two machines, each with its own default.
+        set.comparisons[0].reference = "performance".into();
+        set
+    }
+
+    /// What saves 0.05 % over a fleet is no better than what each machine has; what saves 5 % is.
+    #[test]
+    fn what_saves_too_little_to_count_is_not_the_best() {
+        let mut set = fleet();
+        let best = set.summary.best.clone().expect("one");
+        set.summary.best_ratio = Some(0.9995);
+        let told = text(&set, TextStyle::PLAIN);
+        assert!(told.contains("keep each one's reference") && !told.contains("\n*"), "{told}");
+        assert!(!told.contains(&format!(": {best}, energy")), "{told}");
+        set.summary.best_ratio = Some(0.95);
+        let told = text(&set, TextStyle::PLAIN);
+        assert!(told.contains(&format!(": {best}, energy")) && told.contains("\n*"), "{told}");
+    }
+
+    /// Of one there are not "all 1 comparisons".
+    #[test]
+    fn a_number_and_its_noun_agree() {
+        let mut set = fleet();
+        set.comparisons.truncate(1);
+        set.summary.answers.truncate(1);
+        let told = answer(&set) + &crate::show::markdown::set(&set);
+        assert!(!told.contains("1 comparisons"), "{told}");
+    }
 }

@@ -3,8 +3,8 @@
 use crate::ab::conduct::End;
 use crate::ab::log::{AbRead, ArmText, Of, Run};
 use serde::{Deserialize, Serialize};
-use wattwise_figure::mean_sd;
 use wattwise_figure::verdict::{Aim, Answer, Verdict, judge, quantile, words};
+use wattwise_figure::{counted, mean_sd};
 
 /// Version of the result.
 pub const SCHEMA: &str = "wattwise.ab-result/1";
@@ -250,9 +250,11 @@ fn notes(read: &AbRead, r: &Judgement) -> Vec<String> {
     }
     if !r.dropped.is_empty() {
         let all = r.pairs + r.dropped.len();
+        let (were, first) = if r.dropped.len() == 1 { ("was", "") } else { ("were", "the first ") };
         notes.push(format!(
-            "{} of {all} pairs were dropped, such as for: {}",
+            "{} of {} {were} dropped, {first}because {}",
             r.dropped.len(),
+            counted(all, "pair"),
             r.dropped[0].1
         ));
     }

@@ -9,7 +9,7 @@ use serde::Serialize;
 use std::fmt::Write;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use wattwise_figure::one_line;
+use wattwise_figure::{counted, one_line};
 use wattwise_model::estimate::table::{MAX_BYTES, TableError};
 use wattwise_study::external::freqbench::{self, FreqbenchScore};
 use wattwise_study::external::specpower::{self, SpecpowerScore};
@@ -143,9 +143,15 @@ fn errors(title: &str, held: &Held, parts: &[&[Group]]) -> String {
 }
 
 fn left_out(rows: usize, left: &[LeftOut], file: &str) -> String {
-    let mut out = format!("{}: {rows} rows predicted\n", one_line(file));
+    let mut out = format!("{}: {} predicted\n", one_line(file), counted(rows, "row"));
     for l in left {
-        _ = writeln!(out, "  not predicted: {} rows, the first is row {}: {}", l.rows, l.first_row, l.why);
+        _ = writeln!(
+            out,
+            "  not predicted: {}, the first is row {}: {}",
+            counted(l.rows, "row"),
+            l.first_row,
+            l.why
+        );
     }
     out
 }

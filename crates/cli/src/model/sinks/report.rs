@@ -6,6 +6,7 @@ use crate::exit::Failure;
 use crate::show::screen::note;
 use crate::show::summary;
 use wattwise_advice::summary::ComparisonSet;
+use wattwise_figure::counted;
 use wattwise_page::Section;
 
 pub(super) static REPORT: SinkFlag = SinkFlag {
@@ -55,8 +56,8 @@ fn report_of(set: &ComparisonSet) -> String {
     };
     sections.extend(set.comparisons.iter().flat_map(wattwise_report::compare_sections));
     let title = match &set.mix {
-        Some(_) => format!("A mix of {} workloads", set.comparisons.len()),
-        None => format!("{} comparisons", set.comparisons.len()),
+        Some(_) => format!("A mix of {}", counted(set.comparisons.len(), "workload")),
+        None => summary::title(set),
     };
     wattwise_page::page("compare", &title, &sections)
 }

@@ -9,7 +9,7 @@ use indicatif::ProgressBar;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use wattwise_figure::one_line;
+use wattwise_figure::{counted, one_line};
 use wattwise_study::hardware::page::{page, percent};
 use wattwise_study::hardware::score::{Held, Scores};
 use wattwise_study::hardware::table::{Folder, Table};
@@ -100,16 +100,21 @@ const HEAD: [&str; 10] =
 
 pub(super) fn text(s: &Scores) -> String {
     let mut out = format!(
-        "{} tables, {} rows: {} predicted, {} references, {} calibrating, {} of which nothing can be said\n",
-        s.tables, s.rows, s.predicted_rows, s.reference_rows, s.calibrating_rows, s.unsaid_rows
+        "{}, {}: {} predicted, {}, {} calibrating, {} of which nothing can be said\n",
+        counted(s.tables, "table"),
+        counted(s.rows, "row"),
+        s.predicted_rows,
+        counted(s.reference_rows, "reference"),
+        s.calibrating_rows,
+        s.unsaid_rows
     );
     for t in &s.by_table {
         for u in &t.unsaid {
             _ = writeln!(
                 out,
-                "  {}: {} rows not said, the first is row {}: {}",
+                "  {}: {} not said, the first is row {}: {}",
                 one_line(&t.name),
-                u.rows,
+                counted(u.rows, "row"),
                 u.first_row,
                 one_line(&u.why)
             );
