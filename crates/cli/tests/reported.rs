@@ -79,3 +79,26 @@ fn a_result_of_an_older_version_is_answered_with_the_command_that_makes_it_again
         );
     }
 }
+
+/// A result that was stopped is used, and said to be that: what it recommends is the best of a part.
+#[test]
+fn a_result_that_was_stopped_is_used_with_a_warning() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, what) in [("compare", "comparison"), ("compare-mix", "comparison"), ("tune", "search")] {
+        let whole = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/results/{name}.json"));
+        let mut result: serde_json::Value = serde_json::from_slice(&std::fs::read(whole).unwrap()).unwrap();
+        let warned = |result: &serde_json::Value| {
+            std::fs::write(folder.path().join("result.json"), result.to_string()).unwrap();
+            let set = ["set", "--root", "emulated:core-i5-2gen", "--dry-run", "--from", "result.json"];
+            let program = env!("CARGO_BIN_EXE_wattwise");
+            let out = Command::new(program).args(set).current_dir(folder.path()).output().unwrap();
+            String::from_utf8(out.stderr).unwrap().contains(&format!("its {what} was stopped early"))
+        };
+        assert!(!warned(&result), "{name}");
+        result["stopped"] = true.into();
+        if name == "tune" {
+            result["verdict"]["worth_it"] = serde_json::Value::Null;
+        }
+        assert!(warned(&result), "{name}");
+    }
+}

@@ -9,6 +9,7 @@
 
 use crate::exit::Failure;
 use crate::show::result_file::ResultFile;
+use crate::show::screen::note;
 use std::path::Path;
 use wattwise_advice::result::Comparison;
 use wattwise_advice::rule::Goal;
@@ -26,6 +27,8 @@ pub(crate) struct Results {
     reference: Option<String>,
     /// Every policy that it has figures of.
     policies: Vec<String>,
+    /// What was stopped before its end.
+    stopped: Option<&'static str>,
     /// What it says of the recommended policy's energy over the reference's; none where it compares nothing on one work.
     pub(crate) predicted: Option<Predicted>,
 }
@@ -52,16 +55,19 @@ impl Results {
             recommended: None,
             reference: None,
             policies: Vec::new(),
+            stopped: None,
             predicted: None,
         };
         match file {
             ResultFile::Compare(c) => {
                 found.predicted = predicted(&c);
+                found.stopped = c.stopped.then_some("comparison");
                 found.policies = c.results.into_iter().map(|r| r.policy).collect();
                 found.recommended = Some(c.answer.recommended);
                 found.reference = Some(c.reference);
             }
             ResultFile::CompareSet(set) => {
+                found.stopped = set.stopped.then_some("comparison");
                 let best = set.mix.map(|mix| mix.answer.recommended).or(set.summary.best);
                 found.recommended = best;
                 let of_each = set.comparisons.iter().flat_map(|c| c.results.iter().map(|r| r.policy.clone()));
@@ -73,6 +79,7 @@ impl Results {
                 found.reference = set.comparisons.into_iter().next().map(|c| c.reference);
             }
             ResultFile::Tune(t) => {
+                found.stopped = t.stopped.then_some("search");
                 found.policies = vec![t.winner.policy.clone()];
                 found.recommended = match t.verdict.worth_it {
                     Some(false) => None,
@@ -100,13 +107,7 @@ impl Results {
     /// The policy of that name, `recommended` among them.
     pub(crate) fn policy(&self, flag: &str, name: &str) -> Result<String, Failure> {
         if name == RECOMMENDED {
-            return self.recommended.clone().ok_or_else(|| {
-                Failure::input(format!(
-                    "{flag} {}: recommends no policy; expected one by name: {}",
-                    self.given,
-                    self.policies.join(", ")
-                ))
-            });
+            return self.best(flag);
         }
         let asked = PolicySpec::parse(name).map_or_else(|_| name.to_owned(), |p| p.text);
         let known = self.policies.iter().chain(&self.reference).chain(&self.recommended);
@@ -115,6 +116,21 @@ impl Results {
         }
         let near = nearest(&asked, known.map(String::as_str));
         Err(Failure::input(format!("{flag} {}: has no policy {name}; did you mean {near}?", self.given)))
+    }
+
+    /// The policy that is recommended, with a warning where the file says that not all was run that was to be.
+    fn best(&self, flag: &str) -> Result<String, Failure> {
+        let best = self.recommended.clone().ok_or_else(|| {
+            Failure::input(format!(
+                "{flag} {}: recommends no policy; expected one by name: {}",
+                self.given,
+                self.policies.join(", ")
+            ))
+        })?;
+        if let Some(what) = self.stopped {
+            note!("{}: its {what} was stopped early; {best} is the best of what had run by then", self.given);
+        }
+        Ok(best)
     }
 
     /// What is recommended, and what that was held against, the reference first.
