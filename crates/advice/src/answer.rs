@@ -121,9 +121,7 @@ fn text(a: &Answered<'_>, chosen: usize, tied: &[String], nearly: &[Nearly]) -> 
     let mut text = match (chosen == reference, a.results.len()) {
         (_, 1) if a.stopped => return format!("Only {} was run by then: there is no answer.", own.policy),
         (_, 1) => return format!("{} is the only policy: there is nothing to choose.", own.policy),
-        (true, _) if a.results.iter().any(say::not_judged) => {
-            format!("Keep {}, the reference: responses are judged with at least 16 replicas", own.policy)
-        }
+        (true, _) if a.results.iter().any(say::not_judged) => say::keep_unjudged(&own.policy),
         (true, _) if tied.is_empty() && nearly.is_empty() => {
             format!(
                 "{best}: keep {}, the reference. Every other policy needs more {} or is too slow",

@@ -13,6 +13,7 @@ use crate::judge::{Column, Sample, mean_power};
 use crate::options::{CompareOptions, PolicyDetail};
 use crate::result::{AgainstReference, Comparison, Interval};
 use crate::runs::Runs;
+use crate::say;
 use crate::search::{self, Raced};
 use crate::ties::{self, Candidate, Standing, share};
 use crate::time::TimeKind;
@@ -61,6 +62,10 @@ pub struct MixPolicy {
     pub power_ratio: Interval,
     /// Works in which it does not keep the limit of time; empty: it may be chosen.
     pub over_limit_in: Vec<String>,
+    /// Of these, works in which nothing shows it over the limit: too few replicas were run to judge its responses there. Left out where
+    /// it is none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_judged_in: Vec<String>,
     /// After how many replicas it was left, as others were better or kept the limit of time; null: it ran in all. Its figures are
     /// from those replicas.
     #[serde(default)]
@@ -69,6 +74,18 @@ pub struct MixPolicy {
     pub best_share: f64,
     /// The work in which it does worst against the reference policy.
     pub worst: MixWorst,
+}
+
+impl MixPolicy {
+    /// The works in which it was found over the limit of time.
+    pub fn over_in(&self) -> impl Iterator<Item = &String> {
+        self.over_limit_in.iter().filter(|work| !self.not_judged_in.contains(work))
+    }
+
+    /// Whether it may not be chosen only since too few replicas were run to judge its responses.
+    pub fn is_not_judged(&self) -> bool {
+        !self.not_judged_in.is_empty() && self.over_in().next().is_none()
+    }
 }
 
 /// Where a policy does worst.
@@ -121,6 +138,13 @@ impl MixRun<'_, '_, '_, '_> {
 
     fn keeps_time(&self, policy: usize) -> bool {
         self.column(policy).kept.admissible
+    }
+
+    /// Whether it does not keep the limit of time only since too few replicas were run to judge its responses.
+    fn is_not_judged(&self, policy: usize) -> bool {
+        let kept = &self.column(policy).kept;
+        let unjudged = || say::unjudged(kept.responses.as_ref(), &kept.missed);
+        !kept.admissible && !self.found.raced_out[policy] && unjudged()
     }
 }
 
@@ -357,6 +381,7 @@ fn row(
         mean_w: cost.beside(reference),
         power_ratio: cost.ratio(),
         over_limit_in: ran.iter().filter(|r| !r.keeps_time(policy)).map(MixRun::name).collect(),
+        not_judged_in: ran.iter().filter(|r| r.is_not_judged(policy)).map(MixRun::name).collect(),
         raced_out_after: one.raced_out[policy].then_some(cost.own.len() as u64),
         best_share: standing.best_share[policy],
         worst: MixWorst { workload, energy_ratio },
@@ -410,6 +435,9 @@ fn text(m: &JudgedWork<'_>, policies: &[PolicySpec], against: AgainstReference, 
     let own = &m.rows[m.chosen];
     let equal = crate::answer::no_clear_difference(tied);
     if m.chosen == m.ran[0].found.runs.reference {
+        if m.rows.iter().any(MixPolicy::is_not_judged) {
+            return say::keep_unjudged(&own.policy) + ".";
+        }
         return format!("{best}: keep {}, the reference{equal}.", own.policy);
     }
     let reference = &policies[m.ran[0].found.runs.reference].text;

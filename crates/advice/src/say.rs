@@ -1,8 +1,11 @@
 //! Figures in words, the same in text, Markdown and HTML.
 
-use crate::result::{Comparison, Interval, KindResponses, PolicyResult, Preferred, Responses, Split};
+use crate::result::{
+    Comparison, Interval, KindResponses, MissedTask, PolicyResult, Preferred, Responses, Split,
+};
 use crate::rule::Goal;
 use crate::time::TimeKind;
+use wattwise_responses::LEAST_REPLICAS;
 
 /// A time with three figures and the unit that suits it: `974 ms`, `1.36 s`.
 pub fn seconds(s: f64) -> String {
@@ -56,9 +59,18 @@ pub fn energy_of(c: &Comparison) -> &'static str {
 
 /// Whether a policy is not recommended only since too few replicas were run to judge its responses: nothing shows it over the limit.
 pub fn not_judged(r: &PolicyResult) -> bool {
-    let unjudged = r.responses.as_ref().is_some_and(|own| !own.judged && !own.slower);
     // What a race dropped was found too slow by its own, looser rule.
-    !r.admissible && r.raced_out_after.is_none() && unjudged && !r.missed_by_task.iter().any(|m| m.slower)
+    !r.admissible && r.raced_out_after.is_none() && unjudged(r.responses.as_ref(), &r.missed_by_task)
+}
+
+/// Whether too few replicas were run to judge these responses, and neither they nor what is missed shows the limit exceeded.
+pub(crate) fn unjudged(responses: Option<&Responses>, missed: &[MissedTask]) -> bool {
+    responses.is_some_and(|own| !own.judged && !own.slower) && !missed.iter().any(|m| m.slower)
+}
+
+/// What is said where that is why the reference is kept: a command that ends with it has no answer yet.
+pub fn keep_unjudged(policy: &str) -> String {
+    format!("Keep {policy}, the reference: responses are judged with at least {LEAST_REPLICAS} replicas")
 }
 
 /// Over what the energy is.
@@ -244,7 +256,7 @@ pub fn preferred(c: &Comparison) -> Option<&'static str> {
     Some(match a.preferred? {
         Preferred::Reference => return None,
         Preferred::Leads if leads_in_figures(c) => lowest,
-        Preferred::Leads => "the others beat it in the fewest replicas",
+        Preferred::Leads => "of them this one is least often more than 1 % worse than another",
         Preferred::Faster => "this one is as good as the best, and faster",
         Preferred::CanBeSet => "this one is as good as the best, and can be applied by a command",
         Preferred::ChangesLess => "this one is as good as the best, and changes fewer settings",

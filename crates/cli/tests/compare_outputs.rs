@@ -131,3 +131,33 @@ fn bad_outputs_are_refused_before_the_work() {
         assert!(!Path::new(&there).exists(), "{args:?}");
     }
 }
+
+/// With too few replicas to judge responses by, nothing of a mix is over the limit on their account.
+#[test]
+fn a_mix_of_few_replicas_is_not_judged() {
+    let mix = |flag: &[&str]| {
+        let mut program = Command::new(env!("CARGO_BIN_EXE_wattwise"));
+        program.args([
+            "compare",
+            "desktop",
+            "burst",
+            "-m",
+            "i7-4510u",
+            "-p",
+            "performance",
+            "--replicas",
+            "8",
+        ]);
+        String::from_utf8(program.args(flag).output().unwrap().stdout).unwrap()
+    };
+    let text = mix(&[]);
+    assert!(text.contains("not judged: desktop") && !text.contains("\nx "), "{text}");
+    assert!(text.contains("responses are judged with at least 16 replicas"), "{text}");
+    let json: serde_json::Value = serde_json::from_str(&mix(&["--json"])).unwrap();
+    let row =
+        json["mix"]["policies"].as_array().unwrap().iter().find(|p| p["policy"] == "performance").unwrap();
+    assert_eq!(
+        (&row["over_limit_in"], &row["not_judged_in"]),
+        (&row["not_judged_in"], &serde_json::json!(["desktop"]))
+    );
+}

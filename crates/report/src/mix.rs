@@ -70,10 +70,12 @@ fn fewer(mix: &Mix) -> String {
 fn policies(mix: &Mix, one: &Comparison) -> Section {
     let row = |p: &MixPolicy| {
         let is_reference = p.policy == one.reference;
-        let stands = match p.over_limit_in.first() {
+        let over: Vec<&str> = p.over_in().map(String::as_str).collect();
+        let stands = match over.first() {
             _ if p.policy == mix.answer.recommended => "recommended".to_owned(),
             _ if is_reference => "the reference".to_owned(),
-            Some(_) => format!("too slow: {}", p.over_limit_in.join(", ")),
+            Some(_) => format!("too slow: {}", over.join(", ")),
+            None if p.is_not_judged() => format!("not judged: {}", p.not_judged_in.join(", ")),
             None if mix.answer.tied.contains(&p.policy) => "no clear difference".to_owned(),
             None => match p.raced_out_after {
                 Some(replicas) => format!("others were better in {replicas} replicas"),

@@ -41,7 +41,7 @@ pub(crate) struct Entrant {
 impl Entrant {
     /// Whether it ran in all of the race's replicas.
     pub(crate) fn ran_the_race(&self) -> bool {
-        self.columns.iter().all(|c| c.own.len() as u64 == WHOLE_RACE)
+        is_whole(&self.columns)
     }
 
     /// What it came to in a work. Too few replicas do not show that the limit of time is kept; but what was left for its cost
@@ -142,7 +142,11 @@ impl<'f, 'a, 'j> Race<'f, 'a, 'j> {
         let whole: Vec<RaceLook> =
             first.into_iter().zip(rest).map(|(first, rest)| rest.after(first)).collect();
         for (rung, columns) in rungs.into_iter().zip(self.columns(go_on, &whole)) {
-            let slow = columns.iter().any(|c| !c.kept.admissible);
+            // Where it was stopped meanwhile, too few replicas are no verdict.
+            let slow = match is_whole(&columns) {
+                true => columns.iter().any(|c| !c.kept.admissible),
+                false => self.is_too_slow(&columns),
+            };
             self.entrants.push(Entrant { rung, columns, slow });
         }
         self.entrants.extend(left);
@@ -403,6 +407,11 @@ impl<'f, 'a, 'j> Race<'f, 'a, 'j> {
     }
 }
 
+/// Whether a policy ran in all of the race's replicas.
+fn is_whole(columns: &[Column]) -> bool {
+    columns.iter().all(|c| c.own.len() as u64 == WHOLE_RACE)
+}
+
 /// Takes the samples out of looks, by policy.
 fn by_policy(looks: &mut [RaceLook]) -> Vec<WorkSamples> {
     let policies = looks.first().map_or(0, |look| look.own.len());
@@ -446,6 +455,7 @@ mod tests {
     use crate::result::{MissedTask, Responses};
     use crate::rule::Rule;
     use crate::runs::Runs;
+    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
     use wattwise_policy::PowerSource;
     use wattwise_replay::{apply, job::ReplayJob, library};
 
@@ -514,5 +524,35 @@ mod tests {
         let [light, heavy] = &runs;
         assert_eq!(entered(&[light]), ["performance"]);
         assert_eq!(entered(&[light, heavy]), ["performance", "performance+power=15W"]);
+    }
+    /// Once a race that was to have 16 replicas was stopped in its tenth, all but the reference were over the limit of time "in 0 of
+    /// 10 replicas": fewer than 16 show no response within it.
+    #[test]
+    fn a_race_that_is_stopped_finds_nothing_slow_by_the_number_of_its_replicas() {
+        let machine = library::machine("alderlake-p-laptop").expect("bundled");
+        let policy = |text: &str| PolicySpec::parse(text).expect("a policy");
+        let asked = [policy("performance"), policy("performance+max=95%")];
+        let workload = library::workload("desktop", &Default::default()).expect("bundled");
+        let job = ReplayJob {
+            machine: &machine,
+            workload: &workload,
+            policies: &asked,
+            source: PowerSource::Unknown,
+            latency_limit_ns: u64::MAX,
+            detail: false,
+            budget: wattwise_figure::Budget::default(),
+        };
+        let tell = || {};
+        let runs = Runs::new(&job, (&asked[0], Rule::default()), &tell).expect("a job");
+        let looks = AtomicU64::new(0);
+        // Once for the whole, then for each replica and each policy in it: the first look, and half of what follows it.
+        let stopped = || looks.fetch_add(1, Relaxed) > 1 + 3 * FIRST_LOOK + WHOLE_RACE - FIRST_LOOK + 12;
+        let apply = apply::on(&machine);
+        let mut race = Race::new(vec![RacedWork::new(&runs, 1.0, RACE).expect("a work")], &stopped, &apply);
+        race.enter(asked.iter().map(Rung::base).collect()).expect("a race");
+        let [_, other] = &race.into_entrants()[..] else { panic!("two policies") };
+        let ran = other.columns[0].own.len() as u64;
+        assert!((FIRST_LOOK + 1..WHOLE_RACE).contains(&ran), "{ran}");
+        assert!(!other.slow && other.column(0).kept.admissible);
     }
 }

@@ -44,7 +44,7 @@ pub(crate) fn text(mix: &Mix, comparisons: &[Comparison], look: TextStyle, all: 
     let works = fitted(look.columns, names, &|name| each(mix, comparisons, look.colour, name));
     let with = |rows: Vec<&MixPolicy>, by_work: bool| {
         let works = if by_work { format!("\n{works}\n") } else { String::new() };
-        format!("{out}\n{}\n{works}{}", table(&rows), foot(mix, one, &rows, (all, by_work)))
+        format!("{out}\n{}\n{works}{}", table(&rows), foot(mix, comparisons, &rows, (all, by_work)))
     };
     if all {
         return with(best_rows(mix, &one.reference, usize::MAX), true);
@@ -71,7 +71,8 @@ fn best_rows<'m>(mix: &'m Mix, reference: &str, most: usize) -> Vec<&'m MixPolic
 }
 
 /// What the marks mean, and what else there is to see.
-fn foot(mix: &Mix, one: &Comparison, rows: &[&MixPolicy], (all, by_work): (bool, bool)) -> String {
+fn foot(mix: &Mix, comparisons: &[Comparison], rows: &[&MixPolicy], (all, by_work): (bool, bool)) -> String {
+    let Some(one) = comparisons.first() else { return String::new() };
     let mut legend = vec!["* recommended".to_owned()];
     if rows.iter().any(|p| mark(mix, p) == "=") {
         legend.push(table::TIED.into());
@@ -80,9 +81,15 @@ fn foot(mix: &Mix, one: &Comparison, rows: &[&MixPolicy], (all, by_work): (bool,
         let limit = one.max_slowdown.map_or_else(String::new, |l| format!("{} % ", trim(l * 100.0, 1)));
         legend.push(format!("x over the {limit}time limit in a workload"));
     }
-    let left: BTreeSet<u64> =
-        rows.iter().filter(|p| p.over_limit_in.is_empty()).filter_map(|p| p.raced_out_after).collect();
-    legend.extend(left.iter().map(|n| format!("{n} {}: dropped then, others were better", table::REPLICAS)));
+    if rows.iter().any(|p| p.is_not_judged()) {
+        legend.push(table::not_judged());
+    }
+    let left: Vec<&&MixPolicy> =
+        rows.iter().filter(|p| p.over_limit_in.is_empty() && p.raced_out_after.is_some()).collect();
+    let after: BTreeSet<u64> = left.iter().filter_map(|p| p.raced_out_after).collect();
+    let tied = left.iter().any(|p| mark(mix, p) == "=");
+    let after: Vec<u64> = after.into_iter().collect();
+    legend.extend(table::left_early(&after, tied, comparisons.iter().any(|c| c.stopped)));
     legend.push(format!("power: of {}", say::energy_of(one)));
     let mut out = wrapped(&legend.join("; "), "  ") + "\n";
     let mut more = Vec::new();
@@ -112,11 +119,11 @@ fn foot(mix: &Mix, one: &Comparison, rows: &[&MixPolicy], (all, by_work): (bool,
 
 /// How a policy stands, as a mark.
 fn mark(mix: &Mix, p: &MixPolicy) -> &'static str {
-    match p.over_limit_in.is_empty() {
+    match p.over_in().next() {
         _ if p.policy == mix.answer.recommended => "*",
-        false => "x",
-        true if mix.answer.tied.contains(&p.policy) => "=",
-        true => "",
+        Some(_) => "x",
+        None if mix.answer.tied.contains(&p.policy) => "=",
+        None => "",
     }
 }
 
@@ -128,6 +135,7 @@ fn answer(mix: &Mix, one: &Comparison) -> (String, Vec<Item>) {
     let best = format!("{best}{of} over the mix");
     let kept = a.recommended == one.reference;
     let head = match in_words(&a.recommended, &one.reference) {
+        _ if kept && mix.policies.iter().any(|p| p.is_not_judged()) => say::keep_unjudged(&a.recommended),
         _ if kept => format!("{best}: keep {}, the reference", a.recommended),
         Some(words) => format!("{best}: {words} ({})", a.recommended),
         None => format!("{best}: {}", a.recommended),
@@ -184,8 +192,11 @@ fn policies(mix: &Mix, reference: &str, rows: &[&MixPolicy], colour: bool, name:
             true => String::new(),
             false => shortened(&p.worst.workload, WORK),
         };
-        let remark = match p.over_limit_in.first() {
+        let remark = match p.over_in().next() {
             _ if p.policy == reference => "reference".to_owned(),
+            _ if p.is_not_judged() => {
+                format!("{}: {}", table::NOT_JUDGED, shortened(&p.not_judged_in[0], WORK))
+            }
             Some(work) => format!("over limit: {}", shortened(work, WORK)),
             None => p.raced_out_after.map_or_else(String::new, |n| format!("{n} {}", table::REPLICAS)),
         };
@@ -263,8 +274,21 @@ mod tests {
         let folded = text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(folded.contains(
             "* recommended; = no clear difference from *; no mark: needs more energy; x over the 10 % time limit in a workload; \
-             16 replicas: dropped then, others were better; power: of the whole machine 6 others were too slow"
+             16 replicas: run in no more, others were better or as good; power: of the whole machine 6 others were too slow"
         ), "{text}");
+    }
+
+    /// A row that ties was not dropped for a better one.
+    #[test]
+    fn what_ties_over_a_mix_is_not_called_dropped() {
+        let mut set = day();
+        let mix = set.mix.as_mut().expect("a mix");
+        let other = mix.policies.iter().position(|p| p.policy != mix.answer.recommended).expect("another");
+        mix.policies[other].over_limit_in.clear();
+        mix.policies[other].raced_out_after = Some(16);
+        mix.answer.tied = vec![mix.policies[other].policy.clone()];
+        let text = shown(&set);
+        assert!(text.contains("16 replicas: ") && !text.contains("dropped"), "{text}");
     }
 
     /// A small terminal has fewer rows, then no table of the workloads; the reference stays. A pipe has all of it.

@@ -226,8 +226,13 @@ fn response_cells(c: &Comparison, r: &PolicyResult, named_among: Option<&[ShownK
             None => figure,
         }
     });
-    let missed = r.missed_by_task.iter().filter(|m| m.slower).map(|m| m.share).fold(0.0, f64::max);
-    (half, if missed > 0.0 { format!("misses {:.1} %", missed * 100.0) } else { p95 })
+    (half, misses(r).map_or(p95, |share| format!("{MISSES} {:.1} %", share * 100.0)))
+}
+
+/// The share of deadlines or periods that a row says is missed: where that alone puts the policy over the limit, or as well.
+fn misses(r: &PolicyResult) -> Option<f64> {
+    let most = r.missed_by_task.iter().filter(|m| m.slower).map(|m| m.share).fold(0.0, f64::max);
+    (most > 0.0).then_some(most)
 }
 
 /// How much longer a kind waits in all, where that alone puts a policy over the limit: its 95th percentile would not show it.
@@ -238,6 +243,7 @@ fn waits_longer(c: &Comparison, r: &PolicyResult, kind: &KindResponses) -> Optio
 }
 
 const WAITS: &str = "waits";
+const MISSES: &str = "misses";
 
 /// What is next to the time, as a column's head.
 pub(crate) fn beside_time(c: &Comparison) -> &'static str {
@@ -285,11 +291,16 @@ fn remark(c: &Comparison, r: &PolicyResult) -> String {
 }
 
 const OVER: &str = "over limit";
-const NOT_JUDGED: &str = "not judged";
+pub(crate) const NOT_JUDGED: &str = "not judged";
 pub(crate) const REPLICAS: &str = "replicas";
 
 /// What the mark of a tie means.
 pub(crate) const TIED: &str = "= no clear difference from *; no mark: needs more energy";
+
+/// What is said of a policy whose responses were run in too few replicas.
+pub(crate) fn not_judged() -> String {
+    format!("{NOT_JUDGED}: its responses, in fewer than 16 replicas")
+}
 
 /// What the marks and words of these rows mean.
 pub(crate) fn legend(c: &Comparison, shown: &[&PolicyResult]) -> Vec<String> {
@@ -302,7 +313,7 @@ pub(crate) fn legend(c: &Comparison, shown: &[&PolicyResult]) -> Vec<String> {
         words.push(TIED.to_owned());
     }
     if some(&say::not_judged) {
-        words.push(format!("{NOT_JUDGED}: its responses, in fewer than 16 replicas"));
+        words.push(not_judged());
     }
     if some(&|r| !r.admissible && !say::not_judged(r)) {
         let limit =
@@ -313,28 +324,47 @@ pub(crate) fn legend(c: &Comparison, shown: &[&PolicyResult]) -> Vec<String> {
         };
         words.push(format!("x over the time limit ({limit}{than})"));
     }
-    let waits = |r: &PolicyResult| say::row_kind(c, r).and_then(|k| waits_longer(c, r, k)).is_some();
-    if c.judged.kind == TimeKind::Response && some(&waits) {
-        words.push(format!("{WAITS} x2: its noticed responses take twice as long in all"));
-    }
     if c.judged.kind == TimeKind::Response {
-        words.extend(sizes(&shown_kinds(c, shown)));
+        words.extend(of_responses(c, shown));
     }
     if c.goal != Goal::OwnEnergy && some(&|r| r.over_own_time) {
         words.push(format!("{}: did not finish in the window, not comparable", say::OWN_TIME));
     }
     let left: Vec<&PolicyResult> = shown.iter().filter(|r| r.admissible).copied().collect();
-    let left: Vec<String> = say::left_after(&left).iter().map(u64::to_string).collect();
-    if !left.is_empty() {
-        let why = if c.stopped {
-            "no more: others were better, or it was stopped"
-        } else {
-            "dropped then, others were better"
-        };
-        words.push(format!("{} {REPLICAS}: {why}", left.join(" or ")));
-    }
+    let tied = left.iter().any(|r| r.tied && r.raced_out_after.is_some());
+    words.extend(left_early(&say::left_after(&left), tied, c.stopped));
     words.push(format!("energy: of {}", say::energy_of(c)));
     words
+}
+
+/// What the words and names in the columns of responses mean.
+fn of_responses(c: &Comparison, shown: &[&PolicyResult]) -> Vec<String> {
+    let waits = |r: &&PolicyResult| match misses(r) {
+        Some(_) => None,
+        None => waits_longer(c, r, say::row_kind(c, r)?),
+    };
+    let mut words = Vec::new();
+    if let Some(ratio) = shown.iter().find_map(waits) {
+        let times = trim(ratio, 1);
+        words.push(format!("{WAITS} x{times}: its noticed responses take {times} times as long in all"));
+    }
+    if shown.iter().any(|r| misses(r).is_some()) {
+        words.push(format!("{MISSES}: of its deadlines or periods, more than the reference"));
+    }
+    words.extend(sizes(&shown_kinds(c, shown)));
+    words
+}
+
+/// Why rows have fewer replicas than the others; none where none has. `tied`: some of them show no clear difference from what is
+/// recommended.
+pub(crate) fn left_early(after: &[u64], tied: bool, stopped: bool) -> Option<String> {
+    let why = match (stopped, tied) {
+        (true, _) => "no more: others were better or as good, or it was stopped",
+        (false, true) => "run in no more, others were better or as good",
+        (false, false) => "dropped then, others were better",
+    };
+    let after: Vec<String> = after.iter().map(u64::to_string).collect();
+    (!after.is_empty()).then(|| format!("{} {REPLICAS}: {why}", after.join(" or ")))
 }
 
 /// Rows of the policies.
@@ -540,5 +570,58 @@ mod tests {
                 assert!(!lines.lines().any(|l| l.trim_start().starts_with(unit)), "{lines}");
             }
         }
+    }
+
+    /// The legend of rows with responses, each as JSON adds to what is usual.
+    fn legend_of(change: impl Fn(&mut PolicyResult)) -> String {
+        let bytes = include_bytes!("../../tests/results/compare.json");
+        let mut c: Comparison = serde_json::from_slice(bytes).expect("as compare wrote it");
+        (c.judged.kind, c.max_slowdown) = (TimeKind::Response, Some(0.1));
+        let kept = c.answer.recommended.clone();
+        c.results.iter_mut().filter(|r| r.policy != kept).for_each(change);
+        let shown = order(&c, PolicyOrder::Best);
+        rows(&c, &shown, TextStyle::PLAIN) + "\n" + &legend(&c, &shown).join("; ")
+    }
+
+    /// A row shows its longer waiting or what it misses: the legend explains the one that is shown.
+    #[test]
+    fn the_legend_explains_what_rows_show() {
+        let slower = |r: &mut PolicyResult, missed: f64| {
+            r.admissible = false;
+            r.responses = serde_json::from_value(serde_json::json!({
+                "judged": true, "why_not": null, "slower": true, "excess": 3.1, "floor_s": 0.001, "waiting_s": 3.1,
+                "reference_waiting_s": 1.0, "unfinished_share": 0.0,
+                "kinds": [{
+                    "kind": "page", "episodes": 9.0, "p50_s": 0.1, "p95_s": 0.2, "reference_p50_s": 0.1, "reference_p95_s": 0.2,
+                    "waiting_s": 3.1, "reference_waiting_s": 1.0, "mean_ratio": 3.1, "p95_ratio": 1.0, "slower": true,
+                }],
+            }))
+            .expect("responses");
+            r.missed_by_task = serde_json::from_value(serde_json::json!([{
+                "task": "video", "share": missed, "reference_share": 0.0, "slower": missed > 0.0,
+            }]))
+            .expect("a task");
+        };
+        let waits = legend_of(|r| slower(r, 0.0));
+        assert!(waits.contains("waits x3.1 page") || waits.contains("waits x3.1\n"), "{waits}");
+        assert!(waits.contains("; waits x3.1: ") && !waits.contains("misses"), "{waits}");
+        let misses = legend_of(|r| slower(r, 0.05));
+        assert!(misses.contains("misses 5.0 %") && misses.contains("; misses: "), "{misses}");
+        assert!(!misses.contains("waits x"), "{misses}");
+    }
+
+    /// What ties with the recommended policy and ran in fewer replicas was not dropped for a better one.
+    #[test]
+    fn what_ties_is_not_called_dropped() {
+        let left = |tied: bool| {
+            legend_of(|r| {
+                (r.admissible, r.tied, r.raced_out_after) = (true, tied, Some(16));
+                r.responses = None;
+            })
+        };
+        assert!(left(false).contains("16 replicas: dropped then, others were better"), "{}", left(false));
+        let tied = left(true);
+        assert!(tied.contains("\n= ") && tied.contains("; 16 replicas: "), "{tied}");
+        assert!(!tied.contains("dropped") && !tied.contains("others were better;"), "{tied}");
     }
 }
