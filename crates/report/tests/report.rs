@@ -204,3 +204,18 @@ fn what_decides_is_left_out_where_nothing_does() {
     comparison.deciding.as_mut().unwrap().figures.clear();
     assert!(!has(&comparison));
 }
+
+/// Of a comparison that was stopped in its second policy nobody learns that there is one policy only.
+#[test]
+fn a_policy_alone_may_be_what_a_stop_has_left() {
+    let (mut comparison, details) = support::usual();
+    let reference = comparison.reference.clone();
+    comparison.results.retain(|r| r.policy == reference);
+    comparison.answer.recommended = reference;
+    let says = |c: &Comparison| {
+        compare_html(c, &details[..1], support::COMMAND).to_lowercase().contains("the only policy")
+    };
+    assert!(says(&comparison));
+    comparison.stopped = true;
+    assert!(!says(&comparison));
+}

@@ -20,6 +20,7 @@ pub(super) fn headline(c: &Comparison) -> String {
     let a = &c.answer;
     let admissible = c.results.iter().any(|r| r.policy == a.recommended && r.admissible);
     match (c.results.len(), &a.winner) {
+        (1, _) if c.stopped => "No answer: stopped before another policy had run".to_owned(),
         (1, _) => "The only policy".to_owned(),
         _ if !admissible => "No answer: the reference stays".to_owned(),
         _ if c.replicas == 0 => "Best in one run of the nominal model".to_owned(),
@@ -95,7 +96,7 @@ pub(super) fn tiles(c: &Comparison) -> Vec<Tile> {
 /// "9.0 to 14 % less than schedutil".
 fn against(c: &Comparison, own: &PolicyResult, ratio: Interval, less: &str, more: &str) -> String {
     if c.results.len() < 2 {
-        return "the only policy".to_owned();
+        return if c.stopped { "no other had run" } else { "the only policy" }.to_owned();
     }
     if own.policy == c.reference {
         return "the reference".to_owned();
