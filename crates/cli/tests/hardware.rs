@@ -11,7 +11,7 @@ mod killed;
 #[path = "support/lab.rs"]
 mod lab;
 use killed::{guards_of, kill_with_guard};
-use lab::{Lab, done, skip, text, wattwise};
+use lab::{Lab, done, skip, text, wait_while, wattwise};
 
 const CPUFREQ: &str = "sys/devices/system/cpu/cpu0/cpufreq";
 
@@ -177,7 +177,8 @@ fn a_mode_and_a_governor_are_one_set() {
         let Some(lab) = Lab::new(name) else { return };
         let before = lab.machine.snapshot();
         let said = lab.done(&[&one[..], &["--dry-run"]].concat());
-        assert!(said.starts_with(&format!("{driver} mode: active -> passive\n")), "{said}");
+        let writes = said.lines().find(|line| !line.starts_with("note: "));
+        assert_eq!(writes, Some(&format!("{driver} mode: active -> passive")[..]), "{said}");
         assert!(
             said.contains("governor: powersave -> schedutil  (judged when the mode is in force)\n"),
             "{said}"
@@ -213,9 +214,8 @@ fn a_mode_and_a_governor_are_one_set() {
             .stdout(std::process::Stdio::piped())
             .spawn()
             .unwrap();
-        let mut line = String::new();
-        let mut out = std::io::BufReader::new(child.stdout.take().unwrap());
-        std::io::BufRead::read_line(&mut out, &mut line).unwrap();
+        let mut out = std::io::BufRead::lines(std::io::BufReader::new(child.stdout.take().unwrap()));
+        let line = out.find(|line| !line.as_ref().unwrap().starts_with("note: ")).unwrap().unwrap();
         assert!(line.contains("got passive"), "{line}");
         kill_with_guard(&mut child);
         assert_ne!(lab.machine.snapshot(), before);
@@ -279,6 +279,10 @@ fn settings_are_held_while_a_command_runs() {
     let Some(lab) = Lab::new("core-i5-2gen") else { return };
     let before = lab.machine.snapshot();
     let script = "cat \"$0/sys/devices/system/cpu/cpufreq/policy0/scaling_governor\"; exit 7";
+    let notes = json["notes"].as_array().unwrap();
+    assert_eq!(notes, &["--max 50% is 1.90 GHz here, not exactly 50 % of 3.70 GHz"]);
+    let whole = lab.done(&["set", "--max", "100%", "--min", "1.2GHz", "--dry-run"]);
+    assert!(!whole.contains(" is "), "{whole}");
     let at = lab.at().display().to_string();
     let out = lab.run(&["set", "--governor", "powersave", "--for", "sh", "-c", script, &at]);
     assert_eq!(
@@ -295,9 +299,7 @@ fn settings_are_held_while_a_command_runs() {
         .stderr(std::process::Stdio::null())
         .spawn()
         .unwrap();
-    while lab.machine.snapshot() == before {
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
+    wait_while(&mut child, || lab.machine.snapshot() == before);
     std::thread::sleep(std::time::Duration::from_millis(300));
     rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::TERM)
         .unwrap();
@@ -324,9 +326,7 @@ fn the_guard_of_a_killed_command_puts_back_what_it_left() {
             .stdout(std::process::Stdio::null())
             .stderr(std::process::Stdio::piped());
         let mut child = command.spawn().unwrap();
-        while lab.file(&format!("{CPUFREQ}/scaling_governor")) != "powersave" {
-            std::thread::sleep(std::time::Duration::from_millis(10));
-        }
+        wait_while(&mut child, || lab.file(&format!("{CPUFREQ}/scaling_governor")) != "powersave");
         let [guard] = guards_of(child.id())[..] else { panic!("one guard") };
         // As a service manager asks all processes of a unit.
         std::thread::sleep(std::time::Duration::from_millis(300));
@@ -361,10 +361,7 @@ fn settings_are_held_without_a_reader() {
         .spawn()
         .unwrap();
     drop(child.stdout.take());
-    while lab.file(&format!("{CPUFREQ}/scaling_governor")) != "powersave" {
-        assert!(child.try_wait().unwrap().is_none(), "it ended before it held anything");
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
+    wait_while(&mut child, || lab.file(&format!("{CPUFREQ}/scaling_governor")) != "powersave");
     std::thread::sleep(std::time::Duration::from_millis(500));
     assert!(child.try_wait().unwrap().is_none(), "it holds");
     rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::TERM)
@@ -384,10 +381,8 @@ fn what_a_killed_command_left_goes_back_before_the_next_one() {
             .args(lab.args(args, &root))
             .stdout(std::process::Stdio::null())
             .stderr(std::process::Stdio::null());
-        let child = command.spawn().unwrap();
-        while lab.file(&format!("{CPUFREQ}/scaling_governor")) != "powersave" {
-            std::thread::sleep(std::time::Duration::from_millis(10));
-        }
+        let mut child = command.spawn().unwrap();
+        wait_while(&mut child, || lab.file(&format!("{CPUFREQ}/scaling_governor")) != "powersave");
         std::thread::sleep(std::time::Duration::from_millis(300));
         child
     };

@@ -2,7 +2,7 @@
 #![allow(dead_code, clippy::unwrap_used, reason = "each test file uses its part")]
 
 use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output};
 use wattwise_emulator::{Emulator, fuse};
 use wattwise_hw::root;
 
@@ -27,6 +27,15 @@ pub(crate) fn done(args: &[&str]) -> String {
 pub(crate) fn skip(what: &str) {
     assert!(std::env::var_os("CI").is_none(), "{what}; CI needs it");
     eprintln!("skipped: {what}");
+}
+
+/// Waits until something is no longer so. That a child which is to change it ends first is a failure in words, not an endless wait.
+pub(crate) fn wait_while(child: &mut Child, still: impl Fn() -> bool) {
+    while still() {
+        let ended = child.try_wait().unwrap();
+        assert!(ended.is_none(), "it ended before it had changed anything: {ended:?}");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
 }
 
 /// A mounted machine with a folder for its journals.

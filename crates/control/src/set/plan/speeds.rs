@@ -73,6 +73,8 @@ impl Planner<'_> {
                     show_khz(new_high),
                 )));
             }
+            self.say_share(policy, "--min", min, new_low);
+            self.say_share(policy, "--max", max, new_high);
             let ends = [
                 ("scaling_min_freq", "minimum", min, new_low),
                 ("scaling_max_freq", "maximum", max, new_high),
@@ -86,6 +88,25 @@ impl Planner<'_> {
             }
         }
         self.shares((min.is_some(), max.is_some()))
+    }
+
+    /// Says which speed a share came to, where the hardware has none that is exactly that.
+    fn say_share(&mut self, policy: &CpufreqPolicy, flag: &str, asked: Option<Speed>, khz: u64) {
+        let (Some(Speed::Percent(percent)), Some((_, fastest))) = (asked, policy.hardware_khz) else {
+            return;
+        };
+        if (khz as f64 - fastest as f64 * percent / 100.0).abs() < 1.0 {
+            return;
+        }
+        let note = format!(
+            "{flag} {percent}% is {} here, not exactly {percent} % of {}",
+            show_khz(khz),
+            show_khz(fastest)
+        );
+        // Policies of one kind come to the same.
+        if !self.plan.notes.contains(&note) {
+            self.plan.notes.push(note);
+        }
     }
 
     /// intel_pstate has limits for the whole machine beside those of each policy, in per cent of the highest speed. One that is
@@ -193,6 +214,7 @@ impl Planner<'_> {
                     show_khz(high)
                 )));
             }
+            self.say_share(policy, "--freq", Some(speed), khz);
             self.write(format!("{}/scaling_governor", policy.path), format!("{name} governor"), "userspace")?;
             self.write(
                 format!("{}/scaling_setspeed", policy.path),
