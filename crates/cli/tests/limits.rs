@@ -116,3 +116,25 @@ fn a_calibration_that_the_user_may_not_read_is_not_used_and_said() {
     let said = String::from_utf8_lossy(&out.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(said.contains("this.toml cannot be read by this user"), "{said}");
 }
+
+/// What a user may not do is not possible for him, whichever command says so, and is not taken for something else.
+#[test]
+fn what_is_roots_alone_is_said_to_be_that() {
+    let Some(limited) = Limited::new() else { return };
+    let closed = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(closed.path(), std::fs::Permissions::from_mode(0o700)).unwrap();
+    let at = closed.path().display().to_string();
+    let socket = format!("{at}/socket");
+    for args in [
+        &["restore", "--journal", &at][..],
+        &["restore", "--dry-run", "--journal", &at],
+        &["coreidle", "--journal", &at, "status"],
+        &["profile", "--socket", &socket, "status"],
+    ] {
+        let out = limited.run(23_440, "true", args);
+        let said = stderr(&out);
+        assert_eq!(out.status.code(), Some(3), "{args:?}: {said}");
+        assert!(said.contains("run as root") && said.lines().count() == 1, "{args:?}: {said}");
+        assert!(!said.contains("no wattwised runs"), "{args:?}: {said}");
+    }
+}

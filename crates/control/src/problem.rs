@@ -1,5 +1,8 @@
 //! Why something cannot be put in force on this machine: whose it is to mend, and with it the exit code.
 
+use std::io;
+use std::path::Path;
+
 /// Why not.
 #[derive(Debug, thiserror::Error)]
 pub enum Problem {
@@ -15,6 +18,15 @@ pub enum Problem {
 }
 
 impl Problem {
+    /// A file or folder of ours that cannot be used; without the rights to it nothing is possible here.
+    pub fn of_place(path: &Path, e: &io::Error) -> Problem {
+        let told = format!("{}: {e}; run as root or give --journal FOLDER", path.display());
+        match e.kind() {
+            io::ErrorKind::PermissionDenied => Problem::Impossible(told),
+            _ => Problem::Failed(told),
+        }
+    }
+
     /// The same, of something that has a name.
     #[must_use]
     pub fn of(self, name: &str) -> Problem {

@@ -143,7 +143,11 @@ pub(crate) fn run(args: &ProfileArgs) -> Outcome {
 /// A connection, or why there is none.
 fn connect(socket: &str) -> Result<Connection, Failure> {
     Connection::open(Path::new(socket)).map_err(|e| {
-        Failure::impossible(format!("{socket}: {e}; no wattwised runs here ('systemctl start wattwised')"))
+        let what = match e.kind() {
+            std::io::ErrorKind::PermissionDenied => "this user may not ask wattwised there: run as root",
+            _ => "no wattwised runs here ('systemctl start wattwised')",
+        };
+        Failure::impossible(format!("{socket}: {e}; {what}"))
     })
 }
 

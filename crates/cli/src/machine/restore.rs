@@ -8,6 +8,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use wattwise_control::cores::hold::Released;
+use wattwise_control::problem::Problem;
 use wattwise_control::set::journal;
 use wattwise_control::set::journal::OpenJournal;
 use wattwise_control::set::original::Item;
@@ -132,6 +133,9 @@ pub(crate) fn run(args: &RestoreArgs) -> Outcome {
 /// The folder of journals is none, or is not ours to read.
 fn unreadable(root: &hardware::RootArgs, e: &std::io::Error) -> Failure {
     let folder = root.journal().unwrap_or_default();
+    if e.kind() == std::io::ErrorKind::PermissionDenied {
+        return Problem::of_place(&folder, e).into();
+    }
     Failure::input(format!("{}: {e}; expected a folder of journals", folder.display()))
 }
 

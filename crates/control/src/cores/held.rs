@@ -92,7 +92,7 @@ pub fn read(folder: &Path) -> Result<Option<HeldMask>, Problem> {
     match PrivateFolder::open(folder) {
         Ok(folder) => read_in(&folder),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(e) => Err(cannot(folder, &e)),
+        Err(e) => Err(Problem::of_place(folder, &e)),
     }
 }
 
@@ -105,15 +105,7 @@ pub fn somebody_is_in_charge(folder: &Path) -> Result<bool, Problem> {
     match lock {
         Ok(lock) => Ok(matches!(lock.try_lock(), Err(TryLockError::WouldBlock))),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(false),
-        Err(e) => Err(cannot(&folder.join(LOCK), &e)),
-    }
-}
-
-fn cannot(path: &Path, e: &std::io::Error) -> Problem {
-    let told = format!("{}: {e}; run as root or give --journal FOLDER", path.display());
-    match e.kind() {
-        std::io::ErrorKind::PermissionDenied => Problem::Impossible(told),
-        _ => Problem::Failed(told),
+        Err(e) => Err(Problem::of_place(&folder.join(LOCK), &e)),
     }
 }
 
@@ -123,7 +115,7 @@ fn read_in(folder: &PrivateFolder) -> Result<Option<HeldMask>, Problem> {
     let text = match read {
         Ok(text) => text,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(e) => return Err(cannot(&path, &e)),
+        Err(e) => return Err(Problem::of_place(&path, &e)),
     };
     match serde_json::from_str::<HeldMask>(&text) {
         Ok(state) if state.schema == SCHEMA => Ok(Some(state)),
@@ -142,7 +134,7 @@ impl Charge {
     /// # Errors
     /// A folder that cannot be written.
     pub fn take(folder: &Path) -> Result<Option<Charge>, Problem> {
-        let cannot = |e: std::io::Error| cannot(&folder.join(LOCK), &e);
+        let cannot = |e: std::io::Error| Problem::of_place(&folder.join(LOCK), &e);
         let private = PrivateFolder::make(folder).map_err(cannot)?;
         let lock = private.file(LOCK, OFlags::CREATE | OFlags::WRONLY).map_err(cannot)?;
         match lock.try_lock() {
@@ -166,7 +158,7 @@ impl Charge {
     /// A folder that cannot be written.
     pub fn note(&self, state: &HeldMask) -> Result<(), Problem> {
         let text = serde_json::to_vec(state).map_err(|e| Problem::Failed(e.to_string()))?;
-        self.folder.replace(FILE, &text).map_err(|e| cannot(&self.folder.path().join(FILE), &e))
+        self.folder.replace(FILE, &text).map_err(|e| Problem::of_place(&self.folder.path().join(FILE), &e))
     }
 
     /// Nothing is in force.
