@@ -114,3 +114,21 @@ fn an_interrupted_calibration_goes_on() {
     assert!(kept.exists() && !folder.path().join("found.toml").exists());
     found(folder.path());
 }
+
+/// Where nothing meters energy there is nothing to calibrate by, and that is no success, unless the estimate was asked for.
+#[test]
+fn without_a_meter_nothing_is_calibrated() {
+    let folder = tempfile::tempdir().unwrap();
+    for (more, code) in [(&[][..], 3), (&["-o", "estimate.toml"], 0)] {
+        let out = Command::new(env!("CARGO_BIN_EXE_wattwise"))
+            .args(["calibrate", "--root", "emulated:bc10", "--budget", "30s"])
+            .args(more)
+            .current_dir(folder.path())
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&out.stderr);
+        assert_eq!(out.status.code(), Some(code), "{more:?}: {said}");
+        assert!(said.contains("nothing meters energy here") == (code == 3), "{more:?}: {said}");
+    }
+    assert!(folder.path().join("estimate.toml").exists() && !folder.path().join("this.toml").exists());
+}

@@ -165,11 +165,6 @@ pub(crate) fn run(args: &CalibrateArgs) -> Outcome {
     let passed = calibration.check.quantile(0.95).is_none_or(|p95| p95 <= Check::limit(calibration.meters));
     // Without meters it is the estimate, which 'this' is without a file.
     let is_wanted = !calibration.meters.is_empty() || args.output.is_some();
-    if !is_wanted {
-        note!(
-            "nothing meters energy here, so no machine file was written; --output FILE writes the estimate with what was timed"
-        );
-    }
     if (passed || args.keep_bad) && is_wanted {
         file.write(calibration.text.as_bytes())?;
         kept.iter().for_each(|kept| _ = std::fs::remove_file(kept));
@@ -183,6 +178,11 @@ pub(crate) fn run(args: &CalibrateArgs) -> Outcome {
         print_json_as(SCHEMA, &found)?;
     } else {
         print(&text(&found))?;
+    }
+    if !is_wanted {
+        return Err(Failure::impossible(
+            "nothing meters energy here, so no machine file was written; --output FILE writes the estimate with what was timed",
+        ));
     }
     if !passed && !args.keep_bad {
         let p95 = calibration.check.quantile(0.95).unwrap_or(0.0) * 100.0;
@@ -296,7 +296,7 @@ pub(crate) fn text(found: &Calibrated) -> String {
             _ = writeln!(
                 out,
                 "Calibrated in {} windows by meters of the {}. On {} mixes of work that the fit had not seen, power was\n\
-                 off by {half:.1} % in the middle, and by {p95:.1} % at most of 19 in 20.",
+                 off by {} % in the middle, and by {} % at most of 19 in 20.",
                 found.windows,
                 found.meters.join(" and the "),
                 found.mixes,
