@@ -56,6 +56,17 @@ fn help_that_cannot_be_printed_is_a_failure() {
 }
 
 #[test]
+/// A log is output too: that its disk is full is no mistake in the call.
+#[test]
+fn a_log_that_cannot_be_written_is_a_failure() {
+    let ab = "ab --root emulated:core-i5-2gen --of time -o /dev/full performance powersave -- true";
+    let prove = "prove --root emulated:core-i5-2gen -o /dev/full performance powersave";
+    for call in [ab, prove] {
+        let call: Vec<&str> = call.split(' ').collect();
+        refused(&call, 1, &["/dev/full", "No space left"]);
+    }
+}
+
 fn unknown_names_suggest_the_nearest() {
     refused(&["bench", "locks", "--lock", "mutexee"], 2, &["--lock", "mutexee", "glibc", "mcs"]);
     refused(&["bench", "locks", "--cs", "5-2"], 2, &["--cs", "5-2", "exp:3.7"]);

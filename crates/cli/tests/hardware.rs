@@ -159,7 +159,15 @@ fn what_is_wrong_is_refused_before_anything_is_written() {
         nth: 0,
         errno: rustix::io::Errno::ACCESS,
     });
-    lab.refused(&["set", "--governor", "powersave"], 1, "not permitted; needs root, or a udev rule");
+    lab.refused(&["set", "--governor", "powersave"], 3, "not permitted; needs root, or a udev rule");
+    lab.machine.clear_faults();
+    lab.machine.inject(Fault::Errno {
+        pattern: "*/scaling_governor".into(),
+        op: Op::Write,
+        nth: 0,
+        errno: rustix::io::Errno::ROFS,
+    });
+    lab.refused(&["set", "--governor", "powersave"], 3, "is on a read-only mount");
     lab.machine.clear_faults();
     // The driver takes the write and does nothing: said, with a failing exit code.
     lab.machine.inject(Fault::Ignore { pattern: "*/scaling_max_freq".into() });
@@ -271,6 +279,10 @@ fn a_dry_run_shows_each_write_and_the_rule_that_refuses() {
     assert_eq!(json["schema"], "wattwise.set/1");
     // Half of 37 steps of 100 MHz, rounded up as intel_pstate does for max_perf_pct.
     assert_eq!(json["changes"][0]["asked"], "1900000");
+    let notes = json["notes"].as_array().unwrap();
+    assert_eq!(notes, &["--max 50% is 1.90 GHz here, not exactly 50 % of 3.70 GHz"]);
+    let whole = lab.done(&["set", "--max", "100%", "--min", "1.2GHz", "--dry-run"]);
+    assert!(!whole.contains(" is "), "{whole}");
     assert_eq!(lab.machine.snapshot(), before);
 }
 
@@ -279,10 +291,6 @@ fn settings_are_held_while_a_command_runs() {
     let Some(lab) = Lab::new("core-i5-2gen") else { return };
     let before = lab.machine.snapshot();
     let script = "cat \"$0/sys/devices/system/cpu/cpufreq/policy0/scaling_governor\"; exit 7";
-    let notes = json["notes"].as_array().unwrap();
-    assert_eq!(notes, &["--max 50% is 1.90 GHz here, not exactly 50 % of 3.70 GHz"]);
-    let whole = lab.done(&["set", "--max", "100%", "--min", "1.2GHz", "--dry-run"]);
-    assert!(!whole.contains(" is "), "{whole}");
     let at = lab.at().display().to_string();
     let out = lab.run(&["set", "--governor", "powersave", "--for", "sh", "-c", script, &at]);
     assert_eq!(

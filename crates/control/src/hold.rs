@@ -5,7 +5,7 @@ use crate::govern::cores::Following;
 use crate::problem::Problem;
 use crate::set::original::Restored;
 use crate::set::plan::{ChangePlan, Inventory, Setting, plan};
-use crate::set::transaction::{Transaction, TransactionError};
+use crate::set::transaction::Transaction;
 use std::path::Path;
 use wattwise_hw::cpus::select::Selector;
 use wattwise_hw::root::Root;
@@ -74,10 +74,10 @@ fn hold_settings<'r>(
     stop: &dyn Fn() -> Option<String>,
 ) -> Result<Option<Transaction<'r>>, Problem> {
     let Some(plan) = planned(root, wishes)? else { return Ok(None) };
-    let held = plan.apply(root, journal, why, stop).map_err(|e| match &e {
+    let held = plan.apply(root, journal, why, stop).map_err(|e| match e {
         // Nothing was changed, and somebody with the right to could have.
-        TransactionError::Journal { .. } => Problem::Impossible(e.to_string()),
-        _ => Problem::Failed(e.to_string()),
+        e if e.is_impossible() => Problem::Impossible(e.to_string()),
+        e => Problem::Failed(e.to_string()),
     })?;
     let Some(held) = held else { return Ok(None) };
     if let Some(o) = held.outcomes().iter().find(|o| o.got == o.old && o.asked != o.old) {

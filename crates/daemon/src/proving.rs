@@ -177,7 +177,7 @@ impl<'r> Proving<'r> {
             }
             None => {
                 self.set_aside()?;
-                let lines = log::create(&self.path, &header)?;
+                let lines = log::create(&self.path, &header).map_err(|e| e.to_string())?;
                 (header, lines, 0)
             }
         };

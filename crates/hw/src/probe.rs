@@ -104,6 +104,11 @@ pub fn why(error: &io::Error, path: &str, root: &dyn Root) -> String {
     format!("{place}{path} {reason}")
 }
 
+/// Whether rights are missing, or the place is one where nobody writes.
+pub fn is_denied(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM | libc::EROFS))
+}
+
 /// The narrowest grant that lets a user at a file.
 fn remedy(path: &str) -> String {
     let grant = match path {

@@ -19,17 +19,28 @@ pub struct Lines {
     kept: Vec<u8>,
 }
 
+/// Why a log was not begun.
+#[derive(Debug, thiserror::Error)]
+pub enum NotBegun {
+    /// There can be no new file of that name.
+    #[error("{0}")]
+    Refused(String),
+    /// There is one, and its first line cannot be written.
+    #[error("{0}")]
+    Failed(String),
+}
+
 impl Lines {
     /// A new file with its first line; one that is there already is left alone.
     ///
     /// # Errors
     /// It is there, or cannot be written.
-    pub fn create(path: &Path, first: &impl Serialize) -> Result<Lines, String> {
-        let log = Log::create_new(path).map_err(|e| {
-            format!("{}: {e}; expected a new file (--resume goes on with an old one)", path.display())
-        })?;
+    pub fn create(path: &Path, first: &impl Serialize) -> Result<Lines, NotBegun> {
+        let at = path.display();
+        let refused = |e| format!("{at}: {e}; expected a new file (--resume goes on with an old one)");
+        let log = Log::create_new(path).map_err(|e| NotBegun::Refused(refused(e)))?;
         let mut lines = Lines { log, path: path.to_owned(), kept: Vec::new() };
-        lines.line(first)?;
+        lines.line(first).map_err(NotBegun::Failed)?;
         Ok(lines)
     }
 

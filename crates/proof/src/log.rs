@@ -2,7 +2,7 @@
 
 use crate::block::Block;
 use crate::conduct::{Design, End};
-use crate::lines::{self, Lines};
+use crate::lines::{self, Lines, NotBegun};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use wattwise_figure::Provenance;
@@ -188,7 +188,7 @@ pub fn parse(text: &[u8]) -> Result<ProofRead, String> {
 ///
 /// # Errors
 /// It is there already, or cannot be written.
-pub fn create(path: &Path, header: &Header) -> Result<Lines, String> {
+pub fn create(path: &Path, header: &Header) -> Result<Lines, NotBegun> {
     Lines::create(path, &Line::Proof(Box::new(header.clone())))
 }
 

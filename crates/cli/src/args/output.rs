@@ -7,6 +7,7 @@ use clap::{ArgAction, ArgMatches, Command};
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use wattwise_live::lines::NotBegun;
 use wattwise_output::{Identity, Output, identity};
 
 /// Where an output goes: a file, a pipe, a device, or `-` for standard output.
@@ -71,6 +72,14 @@ pub(crate) fn open(flag: &str, path: Option<&OutputPath>) -> Result<Option<OpenO
 /// An output that cannot be had.
 pub(crate) fn not_opened(name: &str, e: impl std::fmt::Display) -> Failure {
     Failure::input(format!("{name}: {e}; expected a file that can be written"))
+}
+
+/// A log that was not begun.
+pub(crate) fn not_begun(e: NotBegun) -> Failure {
+    match e {
+        NotBegun::Refused(_) => Failure::input(e),
+        NotBegun::Failed(_) => Failure::work(e),
+    }
 }
 
 /// A result in the making, and how errors name it.

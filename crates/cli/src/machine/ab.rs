@@ -185,7 +185,7 @@ pub(crate) fn conducted(args: &AbArgs) -> Result<(u8, Option<AbRead>), Failure> 
     let report = output::open("--report", args.report.as_ref())?;
     let file = match &earlier {
         Some(read) => AbLogWriter::resume(path.path(), read).map_err(Failure::work)?,
-        None => AbLogWriter::create(path.path(), &header).map_err(Failure::input)?,
+        None => AbLogWriter::create(path.path(), &header).map_err(output::not_begun)?,
     };
     path.keep_apart();
     let signals = Signals::catch().map_err(Failure::work)?;

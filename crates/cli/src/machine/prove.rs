@@ -137,7 +137,7 @@ pub(crate) fn run(args: &ProveArgs) -> Outcome {
                 Some(path) => path.clone(),
                 None => state::lasting_log("prove", "--output")?.into(),
             };
-            (path.clone(), file::create(path.path(), &header).map_err(Failure::input)?)
+            (path.clone(), file::create(path.path(), &header).map_err(output::not_begun)?)
         }
     };
     path.keep_apart();

@@ -12,7 +12,6 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use wattwise_control::set::plan::{ChangePlan, Inventory, PlanError, Setting, plan};
 use wattwise_control::set::transaction;
-use wattwise_control::set::transaction::TransactionError;
 use wattwise_figure::units::duration_ns;
 use wattwise_hw::root::Root;
 use wattwise_hw::states::writers;
@@ -265,8 +264,8 @@ pub(crate) fn apply(
     let stop = || signals.reason();
     let command = crate::args::command_line();
     let mut held = plan.apply(root, journal, &command, &stop).map_err(|e| match e {
-        TransactionError::Journal { .. } => Failure::impossible(e),
-        other => Failure::work(other).by_signal(signals.caught()),
+        e if e.is_impossible() => Failure::impossible(e),
+        e => Failure::work(e).by_signal(signals.caught()),
     })?;
     go_on_without_a_reader();
     let outcomes = held.as_ref().map(|t| t.outcomes().to_vec()).unwrap_or_default();

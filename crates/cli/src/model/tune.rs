@@ -394,7 +394,10 @@ impl TuneArgs {
             }
         }
         path.keep_apart();
-        let log = Log::create(path.path(), plan).map_err(|e| not_opened(&name, e))?;
+        let log = Log::create(path.path(), plan).map_err(|e| match e.kind() {
+            std::io::ErrorKind::StorageFull => Failure::work(format!("{name}: {e}")),
+            _ => not_opened(&name, e),
+        })?;
         let is_kept = path.is_file();
         Ok((log, is_kept.then_some(path)))
     }

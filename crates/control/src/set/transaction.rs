@@ -14,7 +14,7 @@ use serde::Serialize;
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
-use wattwise_hw::probe::why;
+use wattwise_hw::probe::{is_denied, why};
 use wattwise_hw::root::Root;
 use wattwise_hw::rules::why_not_written;
 
@@ -66,6 +66,16 @@ pub enum TransactionError {
         /// What the system said.
         error: io::Error,
     },
+    /// Rights are missing for a change, or nobody writes there; those before it were undone.
+    #[error("{what}: {why}; {undone}")]
+    Denied {
+        /// Which.
+        what: String,
+        /// Why.
+        why: String,
+        /// What became of the others.
+        undone: String,
+    },
     /// A change failed; those before it were undone.
     #[error("{what}: {why}; {undone}")]
     Failed {
@@ -76,6 +86,31 @@ pub enum TransactionError {
         /// What became of the others.
         undone: String,
     },
+}
+
+impl TransactionError {
+    /// Whether somebody else, or the same on another machine, could have made the changes.
+    pub fn is_impossible(&self) -> bool {
+        matches!(self, TransactionError::Journal { .. } | TransactionError::Denied { .. })
+    }
+}
+
+/// Why a change was not made.
+struct NotMade {
+    why: String,
+    denied: bool,
+}
+
+impl From<String> for NotMade {
+    fn from(why: String) -> NotMade {
+        NotMade { why, denied: false }
+    }
+}
+
+impl From<&str> for NotMade {
+    fn from(why: &str) -> NotMade {
+        NotMade::from(why.to_owned())
+    }
 }
 
 /// Changes in force that can still be undone.
@@ -132,13 +167,21 @@ impl<'r> Transaction<'r> {
         stop: &dyn Fn() -> Option<String>,
     ) -> Result<(), TransactionError> {
         for change in changes {
-            match stop() {
-                Some(reason) => Err(reason),
+            let made = match stop() {
+                Some(reason) => Err(NotMade::from(reason)),
                 None => self.make(change),
-            }
-            .map_err(|why| self.failed(&change.what, why))?;
+            };
+            made.map_err(|e| match e.denied {
+                true => self.denied(&change.what, e.why),
+                false => self.failed(&change.what, e.why),
+            })?;
         }
         Ok(())
+    }
+
+    /// Undoes everything, because a right is missing.
+    fn denied(&mut self, what: &str, why: String) -> TransactionError {
+        TransactionError::Denied { what: what.to_owned(), why, undone: self.undo().to_string() }
     }
 
     /// Undoes everything, because something failed.
@@ -160,7 +203,7 @@ impl<'r> Transaction<'r> {
         Ok(())
     }
 
-    fn make(&mut self, change: &Change) -> Result<(), String> {
+    fn make(&mut self, change: &Change) -> Result<(), NotMade> {
         let at = self.item(change)?;
         let target = &self.items[at].target;
         let common = change.elsewhere.as_ref().is_some_and(|(common, _)| common == target);
@@ -170,7 +213,10 @@ impl<'r> Transaction<'r> {
         }
         let journal = self.journal.as_mut().ok_or("has ended")?;
         let failed = |e: io::Error| why(&e, &target.path(), self.root);
-        let refused = |e: io::Error| why_not_written(&e, &target.path(), self.root);
+        let refused = |e: io::Error| NotMade {
+            denied: is_denied(&e),
+            why: why_not_written(&e, &target.path(), self.root),
+        };
         target.write(self.root, &change.value).map_err(refused)?;
         let got = target.read(self.root).map_err(failed)?;
         journal.wrote(at, &got).map_err(|e| format!("the journal cannot be written ({e})"))?;
@@ -322,8 +368,11 @@ fn originals(root: &dyn Root, changes: &[Change], beside: &[Change]) -> Result<V
             Err(e) if beside && e.kind() == io::ErrorKind::NotFound => {}
             Err(_) if change.elsewhere.is_some() => {}
             Err(e) => {
-                let why = why(&e, &change.target.path(), root);
-                return Err(TransactionError::Original { what: change.what.clone(), why });
+                let (what, why) = (change.what.clone(), why(&e, &change.target.path(), root));
+                return Err(match is_denied(&e) {
+                    true => TransactionError::Denied { what, why, undone: "nothing was changed".into() },
+                    false => TransactionError::Original { what, why },
+                });
             }
         }
     }

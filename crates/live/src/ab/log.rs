@@ -6,7 +6,7 @@
 //! draws it again. Only the last line can be torn.
 
 use crate::ab::conduct::{Design, Done, End, Place, Trial};
-use crate::lines::{self, Lines};
+use crate::lines::{self, Lines, NotBegun};
 use crate::run::Measured;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -226,7 +226,7 @@ pub struct AbLogWriter(Lines);
 
 impl AbLogWriter {
     /// A new file; one that is there already is left alone.
-    pub fn create(path: &Path, header: &Header) -> Result<AbLogWriter, String> {
+    pub fn create(path: &Path, header: &Header) -> Result<AbLogWriter, NotBegun> {
         Lines::create(path, &Line::Header(Box::new(header.clone()))).map(AbLogWriter)
     }
 
