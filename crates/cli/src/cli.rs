@@ -2,7 +2,7 @@
 
 use crate::exit::{Failure, Outcome};
 use crate::show::screen::{self, say};
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -116,7 +116,8 @@ pub(crate) fn main() -> ExitCode {
             if e.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
                 _ = e.print();
             } else {
-                let (mistake, meant) = (mistake(&e.to_string()), without_dashes());
+                let found = output_by_report(&command, &e).unwrap_or_else(|| e.to_string());
+                let (mistake, meant) = (mistake(&found), without_dashes());
                 // The parser's own tip is of no use to whoever meant a command.
                 let told = mistake.split("; tip:").next().unwrap_or(&mistake).trim_end_matches(" (--help)");
                 say!("{}{meant}", if meant.is_empty() { &mistake } else { told });
@@ -159,6 +160,20 @@ fn ended(outcome: Outcome) -> ExitCode {
 fn without_dashes() -> String {
     let meant = crate::dashes::meant(&Cli::command(), &arguments());
     meant.map_or_else(String::new, |line| format!("; a command stands after --: {line}"))
+}
+
+/// Where a command that has no `-o` is given one: the flag that writes its report.
+fn output_by_report(program: &clap::Command, e: &clap::Error) -> Option<String> {
+    let given = match e.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(given)) => given,
+        _ => return None,
+    };
+    let command = arguments().iter().skip(1).find_map(|word| program.find_subcommand(word))?;
+    let has = |id: &str| command.get_arguments().any(|arg| arg.get_id() == id);
+    let is_output = e.kind() == ErrorKind::UnknownArgument && ["-o", "--output"].contains(&given.as_str());
+    (is_output && has("report")).then(|| {
+        format!("unexpected argument '{given}' found\ntip: --report FILE writes a page; --json > FILE keeps the result")
+    })
 }
 
 /// What the argument parser found wrong, without its heading and the usage: one line, as everywhere.

@@ -34,6 +34,7 @@ fn mistakes_in_the_call_are_one_line() {
     refused(&["record", "--", "true"], 2, &["--output <FILE>"]);
     refused(&["compaer"], 2, &["compaer", "'compare'"]);
     refused(&["compare", "--best", "speed"], 2, &["speed", "energy, own-energy, edp, time"]);
+    refused(&["compare", "build", "-o", "a.html"], 2, &["'-o'", "--report FILE", "--json > FILE"]);
     // Without a command there is nothing to correct: the help.
     let out = wattwise(&[]);
     assert!(out.status.code() == Some(2) && text(&out.stderr).contains("Commands:"));
