@@ -56,7 +56,6 @@ fn help_that_cannot_be_printed_is_a_failure() {
     }
 }
 
-#[test]
 /// A log is output too: that its disk is full is no mistake in the call.
 #[test]
 fn a_log_that_cannot_be_written_is_a_failure() {
@@ -68,6 +67,7 @@ fn a_log_that_cannot_be_written_is_a_failure() {
     }
 }
 
+#[test]
 fn unknown_names_suggest_the_nearest() {
     refused(&["bench", "locks", "--lock", "mutexee"], 2, &["--lock", "mutexee", "glibc", "mcs"]);
     refused(&["bench", "locks", "--cs", "5-2"], 2, &["--cs", "5-2", "exp:3.7"]);
@@ -119,6 +119,8 @@ fn bad_files_are_named_with_place_and_remedy() {
     refused(&["compare", &file("empty.perf", b"")], 2, &["empty.perf"]);
     refused(&["compare", &file("noise.data", &[7; 5000])], 2, &["noise.data", "expected perf.data"]);
     refused(&["trace", &file("short.perf", b"PERFILE2")], 2, &["short.perf"]);
+    refused(&["trace", &file("noise", &[7; 5000])], 2, &["Perfetto", ".zst, .gz, .xz or .bz2"]);
+    refused(&["trace", &file("rest.json", b"{")], 2, &["Perfetto"]);
     refused(&["compare", &file("w.toml", b"name = 'x'")], 2, &["w.toml", "line"]);
     let machine =
         std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../machines/omap3530.toml"));

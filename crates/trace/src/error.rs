@@ -2,11 +2,15 @@
 
 use std::path::PathBuf;
 
+/// Recordings that are read, and what they may be packed in.
+pub(crate) const FORMATS: &str = "perf.data, trace.dat, ftrace text or a Perfetto trace";
+pub(crate) const PACKED: &str = ".zst, .gz, .xz or .bz2";
+
 /// A recording that cannot be used at all. A damaged one that still gives something is a warning instead.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
     /// The file cannot be opened or read.
-    #[error("{path}: {error}; expected a readable recording (perf.data, trace.dat or ftrace text, also packed)", path = path.display())]
+    #[error("{path}: {error}; expected a readable recording ({formats}, also packed)", path = path.display(), formats = FORMATS)]
     Io {
         /// The file.
         path: PathBuf,
@@ -15,8 +19,10 @@ pub enum TraceError {
     },
     /// The content is of no known format.
     #[error(
-        "{name}: not a recording that wattwise knows (starts with {start}); expected perf.data, trace.dat or \
-         ftrace text, also as .zst, .gz or .xz; make one with `wattwise record -o FILE -- COMMAND`"
+        "{name}: not a recording that wattwise knows (starts with {start}); expected {formats}, also as {packed}; \
+         make one with `wattwise record -o FILE -- COMMAND`",
+        formats = FORMATS,
+        packed = PACKED
     )]
     Unknown {
         /// The recording.

@@ -1,7 +1,7 @@
 //! Files that are taken for recordings and are none that is read: what they are, and the command that makes one of them. Each kind
 //! is a line of the table, told by how a file starts.
 
-use crate::error::TraceError;
+use crate::error::{FORMATS, PACKED, TraceError};
 
 /// What a kind is called, and what to do with it; FILE stands for the file's name.
 pub(crate) struct Foreign {
@@ -89,7 +89,7 @@ const KINDS: [Foreign; 20] = [
     },
     Foreign {
         what: "JSON",
-        remedy: "expected a recording (perf.data, trace.dat or ftrace text), or rt-app's JSON: a .json with an object \"tasks\"",
+        remedy: "expected a recording (perf.data, trace.dat, ftrace text or a Perfetto trace), or rt-app's JSON: a .json with an object \"tasks\"",
         is: is_json,
     },
     Foreign {
@@ -164,7 +164,9 @@ pub(crate) fn unknown(name: &str, start: &[u8]) -> TraceError {
         return TraceError::Unusable {
             name: name.to_owned(),
             what: "is empty".into(),
-            remedy: "expected perf.data, trace.dat or ftrace text, also as .zst; make one with `wattwise record -o FILE -- COMMAND`".into(),
+            remedy: format!(
+                "expected {FORMATS}, also as {PACKED}; make one with `wattwise record -o FILE -- COMMAND`"
+            ),
         };
     }
     if let Some(kind) = of(start) {
