@@ -558,6 +558,19 @@ mod tests {
         assert!(text.contains("steps = [{ period_us = 10000 }, { run_us = 4500 }]"), "{text}");
     }
 
+    /// The page has each generator with each parameter and its default.
+    #[test]
+    fn the_page_has_every_parameter() {
+        let page = include_str!("../../../../docs/hardware.md");
+        let all = ALL.iter().map(|g| (format!("`{}`", g.name), g.parameters));
+        for (name, parameters) in all.chain([("all".to_owned(), COMMON)]) {
+            let row = page.lines().find(|line| line.starts_with(&format!("| {name} |"))).expect("a row");
+            for p in parameters {
+                assert!(row.contains(&format!("`{}` ({}", p.name, p.default)), "{name}: {} in {row}", p.name);
+            }
+        }
+    }
+
     #[test]
     fn every_generator_makes_a_workload_of_its_defaults() {
         for g in ALL {
