@@ -119,7 +119,7 @@ pub enum Ended {
 pub struct Point {
     /// The policy.
     pub policy: String,
-    /// What was to be small.
+    /// What was to be small, in the median of the draws, as a winner's gain is told.
     pub cost_ratio: f64,
     /// Time; of missed deadlines 1 and the share missed beyond the reference's.
     pub time_ratio: f64,

@@ -496,7 +496,7 @@ impl<'a> Tuning<'a> {
         confirmed: Confirmed,
         (test, cases): (Option<Test>, Vec<CaseResult>),
     ) -> TuneResult {
-        let train = confirmed.trial.and_then(|i| gain(&by_recording(self, field, found.ratios(i), None)));
+        let train = confirmed.trial.and_then(|i| self.gain_of(field, found, i));
         let gap = |test: &Test| train.map(|train| test.against_reference.ratio / train.ratio);
         let test = test.map(|t| Test { gap: gap(&t), ..t });
         let verdict = self.told(&confirmed, |words| verdict(words, train, test.as_ref()));
@@ -506,6 +506,11 @@ impl<'a> Tuning<'a> {
             _ => (self.apply)(&confirmed.winner).map(|commands| commands.to_string()),
         };
         self.put_together((field, found), (confirmed, train, test), (verdict, apply), cases)
+    }
+
+    /// What a trial came to in the search.
+    fn gain_of(&self, field: &Field<'_>, found: &SearchOutcome, trial: usize) -> Option<Gain> {
+        gain(&by_recording(self, field, found.ratios(trial), None))
     }
 
     /// What is said of a winner.
@@ -532,7 +537,8 @@ impl<'a> Tuning<'a> {
         front.sort_by(|a, b| a.1.order(&b.1));
         let point = |(i, s): (usize, Score)| Point {
             policy: found.trials[i].policy.text.clone(),
-            cost_ratio: s.cost.exp(),
+            // As the winner's gain is told: one number is not told as a mean here and a median there.
+            cost_ratio: self.gain_of(field, found, i).map_or_else(|| s.cost.exp(), |gain| gain.ratio),
             time_ratio: s.time.exp(),
             p99_ratio: s.p99.exp(),
         };

@@ -57,6 +57,12 @@ fn where_there_is_nothing_to_find_nothing_is_claimed() {
         assert!(test.high - test.low < 0.05, "seed {}: {test:?}", r.seed);
         assert!(train.high > train.low, "seed {}: {train:?}", r.seed);
     }
+    // The front and the winner's gain in the search are one number.
+    for r in &results {
+        let (own, train) = (r.front.iter().find(|p| p.policy == r.winner.policy), r.winner.train.unwrap());
+        assert!(own.is_none_or(|p| p.cost_ratio == train.ratio), "seed {}: {own:?}, {train:?}", r.seed);
+    }
+    assert!(results.iter().any(|r| r.front.iter().any(|p| p.policy == r.winner.policy)));
     let promised = results.iter().filter(|r| r.winner.train.is_some_and(|g| g.ratio < 1.0)).count();
     assert!(2 * promised >= results.len(), "{promised} of {}", results.len());
 }
