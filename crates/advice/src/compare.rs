@@ -39,7 +39,7 @@ pub fn compare_from(
     let counter = AtomicUsize::new(0);
     let tell = || (options.done)(counter.fetch_add(1, Ordering::Relaxed) + 1);
     let runs = Runs::new(job, (options.reference, options.rule), &tell)?.stopped_by(options.stop);
-    let (nominal, judged) = runs.nominal()?;
+    let (runs, nominal, judged) = runs.nominal_by_stop()?;
     let stopped = || options.stop.load(Ordering::Relaxed);
     let numbers = first..first.saturating_add(options.replicas);
     let field = field(&runs, numbers, judged.kind, &stopped)?;

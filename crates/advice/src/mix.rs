@@ -200,9 +200,9 @@ pub fn compare_mix(
             let field = field(runs, numbers.clone(), judged.kind, &stopped)?;
             Ok(Findings::all(runs, (nominal, judged), field))
         };
-        let of_work = raced
-            .as_ref()
-            .map_or_else(as_asked, |raced| raced.findings(work, runs, numbers.clone(), &stopped));
+        let of_work = raced.as_ref().map_or_else(as_asked, |raced| {
+            raced.findings(work, runs, runs.nominal()?, numbers.clone(), &stopped)
+        });
         match of_work {
             // Nothing of this one, but what is whole is the answer.
             Err(CompareError::Stopped) if !found.is_empty() => break,

@@ -5,7 +5,7 @@
 //! recorded span and a little more, in which last episodes may end. So a policy that finishes early pays for the time that it has won, as a machine that stays on does
 //! (study 001), and no policy moves another's figures. One that is not done by then is charged over its own time.
 
-use crate::error::CompareError;
+use crate::error::{CompareError, unless_stopped};
 use crate::groups::endless;
 use crate::replicas::Replica;
 use crate::rule::Rule;
@@ -19,6 +19,10 @@ use wattwise_replay::spec::PolicySpec;
 use wattwise_responses::{Names, ResponsesSeen};
 use wattwise_sim::outcome::{Energy, Outcome, Timeline, WorkOutcome};
 
+/// Events of a run that is brought to its end though all is to stop: less than a second of computing.
+const SHORT_EVENTS: u64 = 1 << 20;
+/// The same of a nominal run: some seconds.
+const LONG_EVENTS: u64 = 1 << 24;
 /// Foreground work under two policies may differ by this share of its cycles.
 pub(crate) const SAME_WORK: f64 = 1e-4;
 /// The window where the limit of time is none, in makespans of the reference policy: short enough that what follows the work does
@@ -185,20 +189,57 @@ impl<'a, 'j> Runs<'a, 'j> {
         let replica = self.draw(0)?;
         let with = replica.circumstances();
         let detail = self.job.detail;
-        let reference = self.run(&with, &self.policies[self.reference], None, detail)?;
+        let reference = self.whole_run(&with, &self.policies[self.reference], None, detail)?;
         let judged = judged(with.workload, &reference.own.work);
         let window_ns = reference.window_ns;
         let others: Vec<usize> = (0..self.policies.len()).filter(|&p| p != self.reference).collect();
-        let other = |p: usize| self.run(&with, &self.policies[p], Some(window_ns), detail);
+        let other = |p: usize| self.whole_run(&with, &self.policies[p], Some(window_ns), detail);
         let ran = wattwise_threads::map::<_, _, _, Result<_, _>>(others, other)?;
         Ok((self.replayed(replica, reference, ran)?, judged))
+    }
+
+    /// The same, and the policies that it is of: where it is stopped, those whose runs are short or were over by then. The reference
+    /// is among them in any case.
+    pub(crate) fn nominal_by_stop(&self) -> Result<(Runs<'a, 'j>, Replayed, Judged), CompareError> {
+        let replica = self.draw(0)?;
+        let with = replica.circumstances();
+        let detail = self.job.detail;
+        let reference = self.whole_run(&with, &self.policies[self.reference], None, detail)?;
+        let judged = judged(with.workload, &reference.own.work);
+        let others: Vec<usize> = (0..self.policies.len()).filter(|&p| p != self.reference).collect();
+        let other = |p: usize| {
+            let ran = self.run(&with, &self.policies[p], Some(reference.window_ns), detail);
+            unless_stopped(ran).map(|ran| Ok((p, ran?)))
+        };
+        let ran: Vec<(usize, PolicyRun)> =
+            wattwise_threads::filter_map::<_, _, _, Result<_, CompareError>>(others, other)?;
+        let (done, ran): (Vec<usize>, Vec<PolicyRun>) = ran.into_iter().unzip();
+        let runs = self.of_these(|p| p == self.reference || done.contains(&p));
+        let replayed = runs.replayed(replica, reference, ran)?;
+        Ok((runs, replayed, judged))
+    }
+
+    /// The same with some of its policies, the reference among them.
+    fn of_these(&self, stays: impl Fn(usize) -> bool) -> Runs<'a, 'j> {
+        let kept: Vec<usize> = (0..self.policies.len()).filter(|&p| stays(p)).collect();
+        let now_at = |was: usize| kept.iter().position(|&p| p == was);
+        Runs {
+            policies: kept.iter().map(|&p| self.policies[p].clone()).collect(),
+            reference: now_at(self.reference).unwrap_or(0),
+            standards: self.standards.iter().filter_map(|&standard| now_at(standard)).collect(),
+            workload: self.workload.clone(),
+            names: self.names.clone(),
+            endless: self.endless.clone(),
+            idle: self.idle.clone(),
+            ..*self
+        }
     }
 
     /// What is judged as time: by the nominal run of the reference policy.
     pub(crate) fn kind(&self) -> Result<TimeKind, CompareError> {
         let replica = self.draw(0)?;
         let with = replica.circumstances();
-        let reference = self.run(&with, &self.policies[self.reference], None, false)?;
+        let reference = self.whole_run(&with, &self.policies[self.reference], None, false)?;
         Ok(judged(with.workload, &reference.own.work).kind)
     }
 
@@ -269,9 +310,31 @@ impl<'a, 'j> Runs<'a, 'j> {
         window_ns: Option<u64>,
         timeline: bool,
     ) -> Result<PolicyRun, CompareError> {
+        self.run_stopped_after(SHORT_EVENTS, (with, policy), window_ns, timeline)
+    }
+
+    /// The same of the nominal model, without which there is no answer: it is cut only where it would take very long.
+    fn whole_run(
+        &self,
+        with: &Circumstances<'_>,
+        policy: &PolicySpec,
+        window_ns: Option<u64>,
+        timeline: bool,
+    ) -> Result<PolicyRun, CompareError> {
+        self.run_stopped_after(LONG_EVENTS, (with, policy), window_ns, timeline)
+    }
+
+    /// A run that a stop ends, but not within its first `short` events.
+    fn run_stopped_after(
+        &self,
+        short: u64,
+        (with, policy): (&Circumstances<'_>, &PolicySpec),
+        window_ns: Option<u64>,
+        timeline: bool,
+    ) -> Result<PolicyRun, CompareError> {
         let mut sim = simulate(self.job, with, policy, &self.idle, timeline);
         if let Some(stop) = self.stop {
-            sim.stop_by(stop);
+            sim.stop_by(stop, short);
         }
         let (before, done_before) = match with.workload.release_ns {
             0 => (Energy::default(), 0.0),

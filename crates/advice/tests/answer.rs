@@ -29,6 +29,16 @@ fn compared_by(
     policies: &[PolicySpec],
     replicas: u64,
 ) -> Comparison {
+    compared_until(&AtomicBool::new(false), rule, (machine, workload), policies, replicas)
+}
+
+fn compared_until(
+    stop: &AtomicBool,
+    rule: Rule,
+    (machine, workload): (&str, &Workload),
+    policies: &[PolicySpec],
+    replicas: u64,
+) -> Comparison {
     let job = ReplayJob {
         machine: &library::machine(machine).unwrap(),
         workload,
@@ -45,9 +55,22 @@ fn compared_by(
         standards: &[],
         apply: &|_| Err("a test applies nothing".into()),
         done: &|_| {},
-        stop: &AtomicBool::new(false),
+        stop,
     };
     compare(&job, &options).unwrap().0
+}
+
+/// A stop before the first replica leaves the policies whose one run is short; of long ones the reference's alone is made.
+#[test]
+fn a_stop_leaves_what_is_short_and_the_reference() {
+    let policies = specs(&["performance", "powersave", "schedutil"].map(String::from));
+    for (rounds, left) in [(100, 3), (60_000, 1)] {
+        let ring = library::workload(&format!("ring:rounds={rounds}"), &Default::default()).unwrap();
+        let stop = AtomicBool::new(true);
+        let c = compared_until(&stop, Rule::default(), ("i7-4510u", &ring), &policies, 64);
+        assert_eq!((c.stopped, c.replicas, c.results.len()), (true, 0, left), "{rounds}: {}", c.answer.text);
+        assert_eq!(c.answer.text.contains("there is no answer"), left == 1, "{}", c.answer.text);
+    }
 }
 
 /// Study 002's first load, recorded: `consolidate` needs the least energy of the policies that choose CPUs by

@@ -75,14 +75,17 @@ fn a_stop_ends_a_long_run_and_no_short_one() {
         workload(vec![task("a", program)], 0)
     };
     let stop = AtomicBool::new(true);
-    let run = |w: &Workload| {
-        let make = idle_maker("fixed:depth=0");
-        let mut sim = Simulation::new(Setup::new(&m, w, speed_policy(&m, "performance"), &make));
-        sim.stop_by(&stop);
+    let run = |rounds: u64, short: u64| {
+        let (make, w) = (idle_maker("fixed:depth=0"), wakes(rounds));
+        let mut sim = Simulation::new(Setup::new(&m, &w, speed_policy(&m, "performance"), &make));
+        sim.stop_by(&stop, short);
         sim.run_to_completion(u64::MAX / 4).map(|o| o.elapsed_ns)
     };
-    assert_eq!(run(&wakes(1000)), Ok(11_000_000));
-    assert_eq!(run(&wakes(u64::MAX)), Err(RunError::Stopped));
+    assert_eq!(run(1000, 1 << 16), Ok(11_000_000));
+    assert_eq!(run(u64::MAX, 1 << 20), Err(RunError::Stopped));
+    // What is short is whoever's to say who runs it.
+    assert_eq!(run(200_000, 1 << 16), Err(RunError::Stopped));
+    assert_eq!(run(200_000, 1 << 24), Ok(2_200_000_000));
 }
 
 /// Goes no deeper than the first state, and writes down when, and how far the next timer was said to be.

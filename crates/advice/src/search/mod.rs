@@ -24,9 +24,9 @@ use crate::field::{ReplicaField, field};
 use crate::judge::{self, Column};
 use crate::options::{CompareOptions, PolicyDetail};
 use crate::result::Comparison;
-use crate::runs::Runs;
+use crate::runs::{Replayed, Runs};
 use crate::ties::{CLOSE, NOTICEABLE};
-use crate::time::TimeKind;
+use crate::time::{Judged, TimeKind};
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 use wattwise_replay::spec::PolicySpec;
@@ -104,15 +104,27 @@ impl Raced {
     }
 
     /// Without those that were left after a few replicas.
-    fn without_the_hopeless(mut self) -> Raced {
+    fn without_the_hopeless(self) -> Raced {
         let in_final = |at: usize| self.finalists.iter().any(|f| f.entrant == at);
         let stays = |(at, entrant): (usize, &Entrant)| entrant.ran_the_race() || in_final(at);
         let stay: Vec<bool> = self.entrants.iter().enumerate().map(stays).collect();
-        let now_at = |was: usize| stay[..was].iter().filter(|stays| **stays).count();
-        for finalist in &mut self.finalists {
-            finalist.entrant = now_at(finalist.entrant);
-            finalist.instead_of = finalist.instead_of.map(now_at);
-        }
+        self.of_these(&stay)
+    }
+
+    /// Of these policies alone, those that have a nominal run.
+    fn among(self, policies: &[PolicySpec]) -> Raced {
+        let stays = |e: &Entrant| policies.iter().any(|p| p.text == e.rung.policy.text);
+        let stay: Vec<bool> = self.entrants.iter().map(stays).collect();
+        self.of_these(&stay)
+    }
+
+    /// With those entrants that stay.
+    fn of_these(mut self, stay: &[bool]) -> Raced {
+        let now_at = |was: usize| stay[was].then(|| stay[..was].iter().filter(|stays| **stays).count());
+        let finalist = |f: Finalist| {
+            Some(Finalist { entrant: now_at(f.entrant)?, instead_of: f.instead_of.and_then(now_at) })
+        };
+        self.finalists = self.finalists.into_iter().filter_map(finalist).collect();
         let (mut entrants, mut costs) = (stay.iter(), stay.iter());
         self.entrants.retain(|_| entrants.next() == Some(&true));
         self.costs.retain(|_| costs.next() == Some(&true));
@@ -120,15 +132,15 @@ impl Raced {
     }
 
     /// The final of one of the race's works, and what the race says of the others. `all` are the work's runs with
-    /// [`Raced::policies`].
+    /// [`Raced::policies`], and then come their nominal ones.
     pub(crate) fn findings<'r, 'a, 'j>(
         &self,
         work: usize,
         all: &'r Runs<'a, 'j>,
+        (nominal, judged): (Replayed, Judged),
         numbers: Range<u64>,
         stopped: &(dyn Fn() -> bool + Sync),
     ) -> Result<Findings<'r, 'a, 'j>, CompareError> {
-        let (nominal, judged) = all.nominal()?;
         let policies = |p: &usize| all.policies[*p].clone();
         let in_final: Vec<usize> = self.finalists.iter().map(|f| f.entrant).collect();
         let final_runs = all.among(&in_final.iter().map(policies).collect::<Vec<_>>());
@@ -176,11 +188,13 @@ pub(crate) fn best(
     if race.finalists.is_empty() {
         // Stopped before anything had run.
         let field = ReplicaField { columns: Vec::new(), draws: Vec::new() };
-        return conclude(Findings::all(runs, runs.nominal()?, field), options, &Second::NONE);
+        let (runs, nominal, judged) = runs.nominal_by_stop()?;
+        return conclude(Findings::all(&runs, (nominal, judged), field), options, &Second::NONE);
     }
-    let all = runs.among(&race.policies());
+    let (all, nominal, judged) = runs.among(&race.policies()).nominal_by_stop()?;
+    let race = race.among(&all.policies);
     let numbers = first..first.saturating_add(options.replicas);
-    let found = race.findings(0, &all, numbers.clone(), &stopped)?;
+    let found = race.findings(0, &all, (nominal, judged), numbers.clone(), &stopped)?;
     let kind = found.judged.kind;
     let confirm = first.wrapping_add(CONFIRM);
     let again = |policy: usize| {

@@ -108,7 +108,8 @@ pub(crate) struct CompareArgs {
     #[command(flatten)]
     recording: RecordingArgs,
     /// How long the comparison may take, such as 2min, once its input is read: what is done by then is answered, with fewer
-    /// replicas, but one run of each policy at least. And limits on the size of a replay, against broken or hostile files,
+    /// replicas. The reference's first run of each work is made in any case, and so are short ones: of long work that takes
+    /// some seconds more. And limits on the size of a replay, against broken or hostile files,
     /// such as tasks=1e6,events=1e10: simulated seconds, engine events, tasks, CPUs, bytes after unpacking (disk), in memory
     /// and beside the events of a recording in text; parts that are not named keep their default
     #[arg(long, value_name = "TIME|PART=NUMBER,...", default_value_t = CommandBudget::default(), help_heading = heading::LIMITS)]

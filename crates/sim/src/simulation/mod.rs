@@ -82,12 +82,10 @@ pub struct Simulation<'a> {
     record: Record<'a>,
     /// Events handled at most.
     most_events: u64,
-    /// Ends a run of more than [`SHORT_EVENTS`] events when it is set; it is looked at every [`LOOK_EVENTS`] events.
-    stop: Option<&'a AtomicBool>,
+    /// Ends a run of more than so many events when it is set; it is looked at every [`LOOK_EVENTS`] events.
+    stop: Option<(&'a AtomicBool, u64)>,
 }
 
-/// A run of no more events is brought to its end: some seconds, after which there is something to show.
-const SHORT_EVENTS: u64 = 1 << 24;
 /// Events between two looks at what may stop a run: some 10 ms.
 const LOOK_EVENTS: u64 = 1 << 17;
 
@@ -222,13 +220,15 @@ impl<'a> Simulation<'a> {
         self.most_events = most;
     }
 
-    /// Ends, wherever it is, once this is set and the run is no short one.
-    pub fn stop_by(&mut self, stop: &'a AtomicBool) {
-        self.stop = Some(stop);
+    /// Ends, wherever it is, once this is set, but for a run of no more than so many events, which is brought to its end.
+    pub fn stop_by(&mut self, stop: &'a AtomicBool, short_events: u64) {
+        self.stop = Some((stop, short_events));
     }
 
     fn is_stopped(&self) -> bool {
-        self.record.events >= SHORT_EVENTS && self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
+        let is_set =
+            |(stop, short): (&AtomicBool, u64)| self.record.events >= short && stop.load(Ordering::Relaxed);
+        self.stop.is_some_and(is_set)
     }
 
     /// Whether it got where it was to run to.
