@@ -394,10 +394,10 @@ impl TuneArgs {
             }
         }
         path.keep_apart();
-        let log = Log::create(path.path(), plan).map_err(|e| match e.kind() {
-            std::io::ErrorKind::StorageFull => Failure::work(format!("{name}: {e}")),
-            _ => not_opened(&name, e),
-        })?;
+        let mut log = Log::create(path.path(), plan).map_err(|e| not_opened(&name, e))?;
+        if let Some(problem) = log.problem() {
+            return Err(Failure::work(format!("--log {problem}")));
+        }
         let is_kept = path.is_file();
         Ok((log, is_kept.then_some(path)))
     }
