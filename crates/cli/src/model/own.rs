@@ -92,8 +92,10 @@ fn with_what_is_in_force(text: &str, seen: &SeenMachine) -> Result<String, Strin
     let now: toml_edit::DocumentMut =
         estimate(seen, "this").text.parse().map_err(|e: toml_edit::TomlError| e.to_string())?;
     // Nothing measures them: the kernel tells them.
-    if let Some(limits) = now.get("power_limit") {
-        file.insert("power_limit", limits.clone());
+    for key in ["power_limit", "memory_clock"] {
+        if let Some(told) = now.get(key) {
+            file.insert(key, told.clone());
+        }
     }
     let tables = (file.get_mut("platform").and_then(|t| t.as_table_mut()), now.get("platform"));
     let (Some(platform), Some(now)) = tables else { return Ok(text.to_owned()) };
@@ -148,6 +150,7 @@ fn changed(then: &[String], now: &[String]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wattwise_calibrate::gather::SeenMemory;
 
     fn lines(of: &[&str]) -> Vec<String> {
         of.iter().map(|&s| s.to_owned()).collect()
@@ -208,6 +211,19 @@ mod tests {
         assert_eq!(Some(back.default_policy), then.policy);
         assert!(back.replaced_policies.is_empty());
         assert!(text.contains("# measured\n"), "{text}");
+        // One from before the memory's clock was read.
+        let clock = |governor: &str| SeenMemory {
+            clocks_khz: vec![2_112_000, 528_000],
+            governor: governor.to_owned(),
+            polling_ms: None,
+        };
+        let pinned = SeenMachine {
+            policy: then.policy.clone().map(|policy| policy + "+dram=performance"),
+            memory: Some(clock("dmc_ondemand")),
+            ..then.clone()
+        };
+        let model = library::parsed(&with_what_is_in_force(&calibrated, &pinned).unwrap(), "this").unwrap();
+        assert_eq!(model.memory_clock.map(|c| c.governor).as_deref(), Some("dmc_ondemand"));
         // A calibration from before the limits of power were read, and one that was lowered since.
         let bare: String = calibrated.split("[power_limit]").next().unwrap().to_owned();
         let now = SeenMachine { policy: then.policy.map(|policy| policy + "+power=15W"), ..now };

@@ -254,7 +254,7 @@ impl MachineModel {
                 full += kind.levels[level].busy_w * kind.smt_power[c.cpus.len() - 1];
             }
         }
-        (rest, full)
+        (rest, full + self.memory_clock.as_ref().map_or(0.0, |clock| clock.top_w))
     }
 
     /// How far apart two CPUs are.
