@@ -77,6 +77,16 @@ fn limits(policy: &PolicySpec) -> Vec<String> {
     if let Some(ns) = policy.latency_ns {
         words.push(format!("wake-ups within {} us", ns as f64 / 1e3));
     }
+    if let Some(uw) = policy.limits.power_uw {
+        words.push(format!("packages limited to {} W", uw as f64 / 1e6));
+    }
+    if let Some(dram) = &policy.dram {
+        words.push(match dram.dram.name {
+            "performance" => "memory at its highest clock".into(),
+            "powersave" => "memory at its lowest clock".into(),
+            _ => format!("memory governor {}", dram.text()),
+        });
+    }
     words
 }
 
@@ -97,6 +107,12 @@ mod tests {
         let of = |policy, reference| in_words(policy, reference);
         let some = |text: &str| Some(text.to_owned());
         assert_eq!(of("hwp:epp=102+max=90%", "hwp:epp=102"), some("clock limited to 90 %"));
+        assert_eq!(of("schedutil+dram=performance", "schedutil"), some("memory at its highest clock"));
+        assert_eq!(
+            of("schedutil+max=80%+dram=dmc_ondemand:up=20", "schedutil"),
+            some("clock limited to 80 %, memory governor dmc_ondemand:up=20")
+        );
+        assert_eq!(of("hwp:epp=102+power=15W", "hwp:epp=102"), some("packages limited to 15 W"));
         assert_eq!(of("hwp:epp=102", "hwp:epp=102"), some("EPP 102"));
         assert_eq!(of("hwp", "hwp:epp=102"), some("EPP balance_performance"));
         assert_eq!(of("performance+noboost", "hwp:epp=102"), some("performance governor, no boost"));

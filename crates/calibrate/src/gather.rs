@@ -281,7 +281,8 @@ fn memory_clock(seen: &MemoryController) -> Option<SeenMemory> {
     dram::find(name)?;
     let percent = |word: &str, percent: Option<u32>| percent.map(|percent| format!("{word}={percent}"));
     let list = match (name, seen.current_khz) {
-        ("dmc_ondemand", _) => {
+        // Rockchip's driver shows its thresholds, and hands them to either.
+        ("dmc_ondemand" | "simple_ondemand", _) => {
             let both = [percent("up", seen.up_percent), percent("down", seen.down_percent)];
             both.into_iter().flatten().collect::<Vec<_>>().join(",")
         }
@@ -290,8 +291,10 @@ fn memory_clock(seen: &MemoryController) -> Option<SeenMemory> {
     };
     let governor = if list.is_empty() { name.to_owned() } else { format!("{name}:{list}") };
     let clocks_khz: Vec<u64> = seen.clocks_khz.iter().rev().copied().collect();
-    let is_known = clocks_khz.len() > 1 && DramSpec::parse(&governor).is_ok();
-    is_known.then_some(SeenMemory { clocks_khz, governor, polling_ms: seen.polling_ms })
+    // Some devices list bandwidths in the place of clocks.
+    let are_clocks = clocks_khz.len() > 1 && clocks_khz.iter().all(|khz| (1000..=100_000_000).contains(khz));
+    let governor = DramSpec::parse(&governor).ok()?.text();
+    are_clocks.then_some(SeenMemory { clocks_khz, governor, polling_ms: seen.polling_ms })
 }
 
 /// Whether a kind's boost is known. Where it is not, the model has none, and what is off stays off.

@@ -267,7 +267,7 @@ fn power_limit(name: &str, given: &str) -> Result<Setting, String> {
 fn dram(_: &str, given: &str) -> Result<Setting, String> {
     let bad = || {
         format!(
-            "dram '{given}'; expected a governor, perhaps with thresholds in percent, such as dmc_ondemand:up=20,down=5"
+            "dram '{given}'; expected a governor, perhaps with thresholds in percent, such as dmc_ondemand:up=20:down=5"
         )
     };
     let (governor, list) = given.split_once(':').unwrap_or((given, ""));
@@ -278,7 +278,12 @@ fn dram(_: &str, given: &str) -> Result<Setting, String> {
     let (mut up, mut down) = (None, None);
     for pair in list.split([',', ':']).filter(|pair| !pair.is_empty()) {
         let (name, percent) = pair.split_once('=').ok_or_else(bad)?;
-        let percent = percent.trim_end_matches('%').parse::<u32>().ok().filter(|p| (1..=100).contains(p));
+        let percent = percent
+            .strip_suffix('%')
+            .unwrap_or(percent)
+            .parse::<u32>()
+            .ok()
+            .filter(|p| (1..=100).contains(p));
         let end = match name {
             "up" => &mut up,
             "down" => &mut down,

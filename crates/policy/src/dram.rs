@@ -2,7 +2,7 @@
 //!
 //! - Every period (50 ms where the driver asks for nothing else) the controller's own counters say in what share of its cycles data went
 //!   over the wires at the present clock.
-//! - `simple_ondemand`: above `up` per cent the highest clock. From `up` less `down` to there the clock stays. Below, the
+//! - `simple_ondemand`: above a load of `up` percent the highest clock. From `up` less `down` to there the clock stays. Below, the
 //!   lowest at which that traffic would take no more than `up` less half of `down`.
 //! - `dmc_ondemand` is the same rule with Rockchip's thresholds, as its drivers set them in their device trees.
 //! - A program that waits for one address after another moves few data while it waits. So its load stays below `up` at the lowest clock,
@@ -12,7 +12,8 @@
 //! no lower); Rockchip's kernel 5.10, `drivers/devfreq/rockchip_dmc.c` (`devfreq_dmc_ondemand_func`) and `rk3588s.dtsi`.
 
 use crate::chosen::ChoiceError;
-use crate::{Khz, Param, ParamKind, Settings};
+use crate::{Khz, Param, ParamKind, Settings, SpecError};
+use alloc::{format, string::String, vec::Vec};
 
 /// How a governor chooses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +68,7 @@ pub static ALL: &[Dram] = &[
     },
     Dram {
         name: "dmc_ondemand",
-        summary: "the same with Rockchip's thresholds",
+        summary: "as simple_ondemand, with Rockchip's thresholds",
         follows: "Rockchip's Linux 5.10, drivers/devfreq/rockchip_dmc.c",
         params: &const { thresholds(40.0, 20.0) },
         rule: Rule::ByLoad,
@@ -120,15 +121,52 @@ impl DramSpec {
         DramSpec { dram, settings: Settings::defaults(dram.params) }
     }
 
-    /// Reads `NAME[:key=value,...]`.
+    /// Reads `NAME[:key=value,...]`, with commas or, as `wattwise set --dram` has them, colons.
     ///
     /// # Errors
-    /// When there is no memory governor of that name or it takes no such parameter.
+    /// When there is no memory governor of that name, it takes no such parameter, or its thresholds would never let the clock change.
     pub fn parse(text: &str) -> Result<DramSpec, ChoiceError> {
         let (name, list) = text.split_once(':').unwrap_or((text, ""));
         let dram = find(name).ok_or(ChoiceError::Unknown)?;
-        let settings = Settings::parse(dram.params, list).map_err(ChoiceError::Settings)?;
-        Ok(DramSpec { dram, settings })
+        let settings =
+            Settings::parse(dram.params, &list.replace(':', ",")).map_err(ChoiceError::Settings)?;
+        let spec = DramSpec { dram, settings };
+        match spec.mistake() {
+            None => Ok(spec),
+            Some(mistake) => Err(ChoiceError::Settings(mistake)),
+        }
+    }
+
+    /// What is wrong with its thresholds: the kernel takes whole ones, and leaves the clock alone where `down` is above `up`.
+    fn mistake(&self) -> Option<SpecError> {
+        let (up, down) = self.thresholds()?;
+        let wrong = |param, given: f64, expected| {
+            Some(SpecError::BadValue { param, given: format!("{given}"), expected })
+        };
+        for (param, given) in [(UP, up), (DOWN, down)] {
+            if f64::from(given as u32) != given {
+                return wrong(param, given, "a whole number from 1 to 100 %".into());
+            }
+        }
+        match down > up {
+            true => wrong(DOWN, down, format!("at most up, {up} %, or the clock never changes")),
+            false => None,
+        }
+    }
+
+    /// Its thresholds in percent, `up` and `down`, where it follows the load.
+    pub fn thresholds(&self) -> Option<(f64, f64)> {
+        let is_by_load = self.dram.rule == Rule::ByLoad;
+        is_by_load.then(|| (self.settings.number(UP), self.settings.number(DOWN)))
+    }
+
+    /// As it can be read again: a name, with those parameters that are not at their default.
+    pub fn text(&self) -> String {
+        let usual = Settings::defaults(self.dram.params);
+        let changed = self.settings.iter().zip(usual.iter()).filter(|(now, usual)| now != usual);
+        let list: Vec<String> = changed.map(|((name, value), _)| format!("{name}={value}")).collect();
+        let colon = if list.is_empty() { "" } else { ":" };
+        format!("{}{colon}{}", self.dram.name, list.join(","))
     }
 
     /// The clock wanted, as an index of `clocks` (fastest first, never empty), at the present one `now` after a period in which
@@ -142,10 +180,6 @@ impl DramSpec {
             Rule::ByLoad => {
                 let (up, down) = (self.settings.number(UP), self.settings.number(DOWN));
                 let percent = load * 100.0;
-                // The kernel leaves the clock alone where the thresholds make no sense.
-                if down > up {
-                    return now;
-                }
                 match () {
                     () if percent > up => 0,
                     () if percent > up - down => now,
@@ -190,11 +224,16 @@ mod tests {
     fn a_wide_difference_holds_the_clock() {
         assert_eq!(chosen("dmc_ondemand:up=20,down=20", 0.01, 0), 2112);
         assert_eq!(chosen("dmc_ondemand:up=20,down=20", 0.0, 0), 528);
-        assert_eq!(chosen("dmc_ondemand:up=20,down=30", 0.9, 2), 1068, "nonsense: left alone");
+        for wrong in ["dmc_ondemand:up=20,down=30", "dmc_ondemand:up=10", "dmc_ondemand:up=20.5"] {
+            assert!(matches!(DramSpec::parse(wrong), Err(ChoiceError::Settings(_))), "{wrong}");
+        }
     }
 
     #[test]
     fn fixed_clocks_are_clocks_of_the_memory() {
+        let text = |text: &str| DramSpec::parse(text).map(|d| d.text()).unwrap_or_default();
+        assert_eq!(text("dmc_ondemand:up=25:down=20"), "dmc_ondemand:up=25");
+        assert_eq!(text("simple_ondemand:up=50,down=9"), "simple_ondemand:up=50,down=9");
         assert_eq!(chosen("performance", 0.0, 3), 2112);
         assert_eq!(DramSpec::highest().dram.name, "performance");
         assert_eq!(chosen("powersave", 1.0, 0), 528);

@@ -612,29 +612,23 @@ fn memory_clock(
 ) -> Result<(), String> {
     let old = before.and_then(|before| before.dram.as_ref());
     if let Some(dram) = &spec.dram {
-        settings.push(governor_of_memory(dram)?);
+        if dram.dram.name == "userspace" {
+            let ends = "performance and powersave hold its ends";
+            return Err(format!("one clock of the memory can be simulated, not set: {ends}"));
+        }
+        settings.push(governor_of_memory(dram));
     } else if let Some((old, own)) = old.zip(target.dram.as_ref()) {
-        settings.push(governor_of_memory(own)?);
-        lifts.push(format!("dram={}", crate::spec::part_text(old.dram.name, old.dram.params, &old.settings)));
+        settings.push(governor_of_memory(own));
+        lifts.push(format!("dram={}", old.text()));
     }
     Ok(())
 }
 
-fn governor_of_memory(chosen: &DramSpec) -> Result<Setting, String> {
-    let governor = chosen.dram.name;
-    if governor == "userspace" {
-        return Err(
-            "a fixed clock of the memory is a model's; performance and powersave hold its ends".into()
-        );
-    }
-    // Rockchip's driver shows its thresholds, and somebody may have changed them; mainline's are not shown.
-    let shown = governor == "dmc_ondemand";
-    let usual = Settings::defaults(chosen.dram.params);
-    let percent = |name: &str| {
-        let of = chosen.settings.iter().find(|(n, _)| *n == name).map(|(_, value)| value);
-        of.filter(|value| shown || usual.number(name) != *value).map(|value| value as u32)
-    };
-    Ok(Setting::Dram { governor: governor.to_owned(), up: percent("up"), down: percent("down") })
+/// A governor of the memory as a setting, with its thresholds where it has some: somebody may have changed those that are in force.
+fn governor_of_memory(chosen: &DramSpec) -> Setting {
+    let percent = chosen.thresholds();
+    let (up, down) = (percent.map(|(up, _)| up as u32), percent.map(|(_, down)| down as u32));
+    Setting::Dram { governor: chosen.dram.name.to_owned(), up, down }
 }
 
 fn speed_of(bound: Bound) -> units::Speed {

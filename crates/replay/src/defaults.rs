@@ -67,7 +67,9 @@ pub fn default_policies(machine: &MachineModel, system: Option<System>) -> Vec<P
 /// A policy with the memory's clock held at its highest and its lowest, where the kernel sets it and the policy leaves that to the
 /// machine's own governor.
 pub fn memory_governors(policy: &PolicySpec, machine: &MachineModel) -> Vec<PolicySpec> {
-    let Some(clock) = machine.memory_clock.as_ref().filter(|_| policy.dram.is_none()) else {
+    let Some(clock) =
+        machine.memory_clock.as_ref().filter(|clock| clock.khz.len() > 1 && policy.dram.is_none())
+    else {
         return Vec::new();
     };
     let others = ["performance", "powersave"].into_iter().filter(|name| *name != clock.governor);

@@ -3,6 +3,7 @@
 use crate::driver::{DRIVERS, SpeedDriver};
 use crate::job::{fits, reference_policy};
 use crate::spec::PolicySpec;
+use crate::spec::dram_governor;
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use wattwise_figure::nearest;
@@ -236,9 +237,13 @@ fn known(machine: MachineModel, given: &str) -> Result<MachineModel, LibraryErro
         return fail("idle_policy", problem);
     }
     if let Some(clock) = &machine.memory_clock
-        && let Err(e) = PolicySpec::parse(&format!("performance+dram={}", clock.governor))
+        && let Err(problem) = dram_governor(&clock.governor)
     {
-        return Err(MachineError::new(given, format!("memory_clock.governor: {}", e.problem())).into());
+        return Err(MachineError::new(
+            given,
+            format!("memory_clock.governor = '{}': {problem}", clock.governor),
+        )
+        .into());
     }
     let system = &machine.system;
     if System::find(system).is_none() {

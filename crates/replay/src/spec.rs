@@ -170,6 +170,16 @@ pub enum PolicyError {
         /// What it takes.
         expected: String,
     },
+    /// A governor of the memory's clock that is none, or its parameters.
+    #[error("{}{part}: {problem}", flag(.given))]
+    Dram {
+        /// What was written.
+        given: String,
+        /// The part.
+        part: String,
+        /// What is wrong with it.
+        problem: String,
+    },
     /// A scan that has no end, or too many.
     #[error("{}'{scan}': {problem}; expected FROM..TO:nPOINTS or FROM..TO:bySTEP, such as 1ms..20ms:n5", flag(.given))]
     Scan {
@@ -206,7 +216,7 @@ const OTHER_WORDS: [(&[&str], &str); 4] = [
     (&["cap", "pl1", "tdp", "rapl", "watts"], "power=15W"),
     (&["turbo", "noturbo", "no_turbo", "boost"], "noboost"),
     (&["epp"], "hwp:epp=102"),
-    (&["dmc", "devfreq", "memory", "mem", "ddr"], "dram=performance"),
+    (&["dram", "dmc", "devfreq"], "dram=performance"),
 ];
 
 /// The flag that an error names.
@@ -232,6 +242,7 @@ impl PolicyError {
             | PolicyError::NoSpeed { given, .. }
             | PolicyError::Twice { given, .. }
             | PolicyError::Limit { given, .. }
+            | PolicyError::Dram { given, .. }
             | PolicyError::Scan { given, .. } => {
                 let problem = whole.strip_prefix(&flag(given)).unwrap_or(&whole);
                 format!("'{given}': {problem}")
@@ -511,7 +522,7 @@ impl PolicySpec {
             "power" => self.limits.power_uw.replace(power(given, part, value)?).is_none(),
             "cmax" => self.deepest.replace(deepest(given, part, value)?).is_none(),
             "latency" => self.latency_ns.replace(latency(given, part, value)?).is_none(),
-            "dram" => self.dram.replace(dram_governor(given, part, value)?).is_none(),
+            "dram" => self.dram.replace(dram_of(given, part, value)?).is_none(),
             "ticks" => !std::mem::replace(&mut self.ticks, true),
             _ => !std::mem::replace(&mut self.limits.no_boost, true),
         };
@@ -647,6 +658,12 @@ impl PolicySpec {
         for key in LIMITS {
             match table.get(key) {
                 None => {}
+                Some(value @ toml::Value::Table(_)) if key == "dram" => {
+                    words.push(format!(
+                        "dram={}",
+                        part_of(value).ok_or_else(|| fail("'dram' has no policy".into()))?
+                    ));
+                }
                 Some(toml::Value::String(s)) => words.push(format!("{key}={s}")),
                 Some(toml::Value::Integer(n)) => words.push(format!("{key}={n}")),
                 Some(_) => return Err(fail(format!("'{key}' is neither text nor a whole number"))),
@@ -711,7 +728,7 @@ impl PolicySpec {
             out += &format!("power = \"{}\"\n", power_text(uw));
         }
         if let Some(d) = &self.dram {
-            out += &format!("dram = \"{}\"\n", part_text(d.dram.name, d.dram.params, &d.settings));
+            out += &format!("dram = \"{}\"\n", d.text());
         }
         if self.ticks {
             out += "ticks = true\n";
@@ -751,7 +768,7 @@ impl PolicySpec {
             text.push_str(&format!("+power={}", power_text(uw)));
         }
         if let Some(d) = &self.dram {
-            text.push_str(&format!("+dram={}", part_text(d.dram.name, d.dram.params, &d.settings)));
+            text.push_str(&format!("+dram={}", d.text()));
         }
         if self.ticks {
             text.push_str("+ticks");
@@ -825,15 +842,23 @@ fn power(given: &str, part: &str, value: &str) -> Result<u64, PolicyError> {
     })
 }
 
-fn dram_governor(given: &str, part: &str, value: &str) -> Result<DramSpec, PolicyError> {
-    DramSpec::parse(value).map_err(|error| match error {
-        ChoiceError::Settings(source) => PolicyError::Settings { given: given.to_owned(), source },
+/// A governor of the memory's clock, or what is wrong with it.
+pub(crate) fn dram_governor(text: &str) -> Result<DramSpec, String> {
+    DramSpec::parse(text).map_err(|error| match error {
+        ChoiceError::Settings(source) => source.to_string(),
         ChoiceError::Unknown => {
             let names = || dram::ALL.iter().map(|d| d.name);
             let all: Vec<&str> = names().collect();
-            let expected = format!("one of {}{}", all.join(", "), suggest(word(value), names()));
-            PolicyError::Limit { given: given.to_owned(), limit: part.to_owned(), expected }
+            format!("expected one of {}{}", all.join(", "), suggest(word(text), names()))
         }
+    })
+}
+
+fn dram_of(given: &str, part: &str, value: &str) -> Result<DramSpec, PolicyError> {
+    dram_governor(value).map_err(|problem| PolicyError::Dram {
+        given: given.to_owned(),
+        part: part.to_owned(),
+        problem,
     })
 }
 

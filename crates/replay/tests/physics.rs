@@ -203,7 +203,7 @@ fn a_governor_of_the_memory_is_a_policy() {
     assert!(told.ends_with("--governor schedutil --dram dmc_ondemand:up=20:down=20"), "{told}");
     assert!(apply::is_ours(&told), "{told}");
     assert!(line("schedutil+dram=performance").unwrap().ends_with("--dram performance"));
-    assert!(line("schedutil+dram=userspace:khz=1GHz").unwrap_err().contains("is a model's"));
+    assert!(line("schedutil+dram=userspace:khz=1GHz").unwrap_err().contains("can be simulated, not set"));
     let none = library::machine("alderlake-p-laptop").unwrap();
     let error =
         job::fits(&PolicySpec::parse("hwp:epp=102+dram=powersave").unwrap(), &none).unwrap_err().to_string();
@@ -212,6 +212,7 @@ fn a_governor_of_the_memory_is_a_policy() {
         ("schedutil+dram=", "one of simple_ondemand"),
         ("schedutil+dram=ondemand", "expected one of simple_ondemand, dmc_ondemand"),
         ("schedutil+dram=dmc_ondemand:up=0", "from 1 to 100"),
+        ("schedutil+dram=dmc_ondemand:up=10", "down=20: expected at most up, 10 %"),
         ("schedutil+dram=powersave+dram=powersave", "one part too many"),
     ] {
         let error = PolicySpec::parse(wrong).err().unwrap().to_string();
@@ -219,7 +220,14 @@ fn a_governor_of_the_memory_is_a_policy() {
     }
     let machine =
         library::parsed(&BOARD.replace("dmc_ondemand", "dmc"), "board.toml").unwrap_err().to_string();
-    assert!(machine.starts_with("board.toml: memory_clock.governor"), "{machine}");
+    assert!(machine.starts_with("board.toml: memory_clock.governor = 'dmc': expected one of"), "{machine}");
+    let more = BOARD.replace("dmc_ondemand", "performance+max=60%");
+    assert!(library::parsed(&more, "board.toml").is_err(), "no other part of a policy");
+    let tables = "speed = \"schedutil\"\ndram = { policy = \"dmc_ondemand\", up = 25 }\n";
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("p.toml");
+    std::fs::write(&file, tables).unwrap();
+    assert_eq!(PolicySpec::read(&file).unwrap().text, "schedutil+dram=dmc_ondemand:up=25");
 }
 
 /// A memory governor that is in force and that a policy does not have is put back to the machine's own.
@@ -231,6 +239,10 @@ fn a_governor_of_the_memory_is_lifted_with_the_policy_that_had_it() {
     let made = apply::on(&board)(&PolicySpec::parse("performance").unwrap()).unwrap();
     assert!(made.to_string().ends_with("--dram dmc_ondemand:up=40:down=20"), "{made}");
     assert_eq!(made.lifts(), ["dram=powersave"]);
+    // One that cannot be asked for is put back all the same.
+    board.memory_clock.as_mut().unwrap().governor = "userspace:khz=528000".into();
+    let made = apply::on(&board)(&PolicySpec::parse("performance").unwrap()).unwrap();
+    assert!(made.to_string().ends_with("--dram userspace"), "{made}");
 }
 
 /// A Core i5-9600K at 4.6 to 0.8 GHz, with nothing known of its powers.

@@ -4,7 +4,7 @@
 mod common;
 
 use common::*;
-use wattwise_model::machine::{MachineModel, Memory, MemoryClock};
+use wattwise_model::machine::{Apart, MachineModel, Memory, MemoryClock};
 use wattwise_model::workload::*;
 use wattwise_policy::dram::DramSpec;
 use wattwise_sim::outcome::Outcome;
@@ -97,4 +97,28 @@ fn a_machine_without_such_a_clock_has_none() {
     let outcome = run_under(&m, &waiting(1, 10), Some("powersave"));
     assert!(outcome.memory.is_empty());
     assert_eq!(outcome, run_under(&m, &waiting(1, 10), None));
+}
+
+/// What no clock changes is not the memory's either: ticks, wake-ups and moves take as long at each clock, and are no load.
+#[test]
+fn what_does_not_wait_for_memory_takes_as_long_at_each_clock() {
+    let mut m = with_clock(2, 0.4);
+    m.tick.cost_ns = 100_000;
+    m.apart = Apart { ipi_ns: 2_000, lines: 32.0, line_ns: [0.0, 5.0, 40.0, 85.0, 134.0] };
+    let rounds = 5_000;
+    let hop = |other: u32| vec![Step::Block, Step::Run(Dist::Fixed(30_000)), Step::Wake(TaskId(other))];
+    let of = |i: u32| {
+        let first = if i == 0 {
+            vec![Step::Run(Dist::Fixed(30_000)), Step::Wake(TaskId(1)), Step::Block]
+        } else {
+            hop(0)
+        };
+        task("t", Program::Pattern(Pattern { rounds, ..pattern(u64::from(i) + 1, first) }))
+    };
+    let w = workload((0..2).map(of).collect(), 0);
+    let times = ["performance", "powersave", "simple_ondemand:up=2,down=1"].map(|governor| {
+        let o = run_under(&m, &w, Some(governor));
+        (o.elapsed_ns, o.memory.iter().filter(|(_, ns)| *ns > 0).count())
+    });
+    assert!(times.iter().all(|(ns, clocks)| ns.abs_diff(times[0].0) < 100 && *clocks == 1), "{times:?}");
 }

@@ -23,7 +23,7 @@ const MECHANISMS: &[Mechanism] = &[
         m.memory.asleep_less_w = 0.0;
     }),
     ("the memory's clock", |m| {
-        for clock in &mut m.memory_clock {
+        if let Some(clock) = &mut m.memory_clock {
             (clock.follows, clock.top_w) = (0.0, 0.0);
         }
     }),

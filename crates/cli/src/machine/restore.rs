@@ -133,7 +133,8 @@ pub(crate) fn run(args: &RestoreArgs) -> Outcome {
 /// The folder of journals is none, or is not ours to read.
 fn unreadable(root: &hardware::RootArgs, e: &std::io::Error) -> Failure {
     let folder = root.journal().unwrap_or_default();
-    if e.kind() == std::io::ErrorKind::PermissionDenied {
+    // What the kernel denies; a link or a stranger's folder is denied by us, whoever asks.
+    if e.raw_os_error().is_some() && e.kind() == std::io::ErrorKind::PermissionDenied {
         return Problem::of_place(&folder, e).into();
     }
     Failure::input(format!("{}: {e}; expected a folder of journals", folder.display()))

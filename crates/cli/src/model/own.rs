@@ -92,9 +92,18 @@ fn with_what_is_in_force(text: &str, seen: &SeenMachine) -> Result<String, Strin
     let now: toml_edit::DocumentMut =
         estimate(seen, "this").text.parse().map_err(|e: toml_edit::TomlError| e.to_string())?;
     // Nothing measures them: the kernel tells them.
-    for key in ["power_limit", "memory_clock"] {
-        if let Some(told) = now.get(key) {
-            file.insert(key, told.clone());
+    if let Some(limits) = now.get("power_limit") {
+        file.insert("power_limit", limits.clone());
+    }
+    if let Some(told) = now.get("memory_clock") {
+        // Of its power and its waits the kernel tells nothing: what the file says of them stays.
+        match file.get_mut("memory_clock").and_then(|t| t.as_table_mut()) {
+            None => _ = file.insert("memory_clock", told.clone()),
+            Some(table) => {
+                for key in ["mhz", "governor", "poll_ms"] {
+                    told.get(key).into_iter().for_each(|value| _ = table.insert(key, value.clone()));
+                }
+            }
         }
     }
     let tables = (file.get_mut("platform").and_then(|t| t.as_table_mut()), now.get("platform"));

@@ -33,13 +33,15 @@ pub struct MemoryController {
 const AT: &str = "sys/class/devfreq";
 
 /// What a memory controller's name has in it.
-const NAMES: [&str; 4] = ["dmc", "memory-controller", "dram-controller", "ddr"];
+const NAMES: [&str; 3] = ["dmc", "memory-controller", "dram-controller"];
 
 /// The memory controllers, or why there are none.
 pub fn memory_controllers(root: &dyn Root) -> Probed<Vec<MemoryController>> {
     let is_memory = |name: &String| NAMES.iter().any(|part| name.contains(part));
     let names = root.list(AT).unwrap_or_default().into_iter().filter(is_memory);
-    let found: Vec<MemoryController> = names.map(|name| read(root, name)).collect();
+    // Without a governor to choose there is nothing to set.
+    let found = names.map(|name| read(root, name)).filter(|memory| !memory.governors.is_empty());
+    let found: Vec<MemoryController> = found.collect();
     match found.is_empty() {
         true => Probed::no(
             Mechanism::Sysfs,
@@ -59,6 +61,7 @@ fn read(root: &dyn Root, name: String) -> MemoryController {
     let mut clocks_khz: Vec<u64> =
         words("available_frequencies").iter().filter_map(|hz| hz.parse().ok()).map(khz).collect();
     clocks_khz.sort_unstable();
+    clocks_khz.dedup();
     MemoryController {
         governor: words("governor").into_iter().next(),
         governors: words("available_governors"),
@@ -88,6 +91,8 @@ mod tests {
             ("dmc", "upthreshold", "40\n"),
             ("dmc", "downdifferential", "20\n"),
             ("fb000000.gpu", "governor", "simple_ondemand\n"),
+            ("soc:qcom,cpu-llcc-ddr-bw", "available_governors", "bw_hwmon performance\n"),
+            ("empty-dmc", "cur_freq", "1\n"),
         ] {
             let at = folder.path().join(AT).join(device);
             std::fs::create_dir_all(&at)?;

@@ -182,6 +182,8 @@ pub(crate) struct Tasks<'a> {
     pieces: Option<Box<[(u64, u64)]>>,
     /// How many times as long a stall takes as at the memory's highest clock.
     slowness: f64,
+    /// Its inverse: what of a time that no clock changes is booked as a stall.
+    quickness: f64,
     /// Stalls of all pieces that were begun, in ns at that clock.
     stalls_begun: f64,
 }
@@ -321,6 +323,7 @@ impl<'a> Tasks<'a> {
             span_ns: workload.span_ns,
             pieces: None,
             slowness: 1.0,
+            quickness: 1.0,
             stalls_begun: 0.0,
         }
     }
@@ -396,9 +399,10 @@ impl<'a> Tasks<'a> {
     /// Adds time that no clock shortens.
     #[inline]
     pub(crate) fn charge(&mut self, t: u32, ns: u64) {
+        let quickness = self.quickness;
         let task = self.task_mut(t);
         if task.has_work() {
-            task.left_stall += ns as f64;
+            task.left_stall += ns as f64 * quickness;
         } else {
             task.overhead += ns as f64;
         }
@@ -406,7 +410,7 @@ impl<'a> Tasks<'a> {
 
     /// From here on stalls take so many times as long as at the memory's highest clock. Running pieces are to be timed anew.
     pub(crate) fn slow_stalls(&mut self, slowness: f64) {
-        self.slowness = slowness;
+        (self.slowness, self.quickness) = (slowness, 1.0 / slowness);
     }
 
     /// Stalls that all pieces have behind them, in ns at the memory's highest clock; running pieces must have been stopped.
@@ -518,12 +522,13 @@ impl<'a> Tasks<'a> {
                     pieces[t as usize] = (cycles, stall_ns);
                 }
                 task.left_cycles = float(cycles);
-                task.left_stall = float(stall_ns) + std::mem::take(&mut task.overhead);
+                task.left_stall = float(stall_ns);
                 if task.share.is_some() {
                     task.divide();
                 }
                 task.piece_cycles = task.left_cycles;
                 self.stalls_begun += task.left_stall;
+                task.left_stall += std::mem::take(&mut task.overhead) * self.quickness;
                 if task.has_work() { TaskStep::Works } else { TaskStep::Nothing }
             }
             Op::SleepFor(ns) => {
@@ -675,8 +680,8 @@ impl<'a> Tasks<'a> {
     /// The speed policy's process works for so long.
     pub(crate) fn works(&mut self, t: u32, ns: f64) {
         // It computes: the memory's clock does not slow it.
-        let slowness = self.slowness;
-        self.task_mut(t).left_stall += ns / slowness;
+        let quickness = self.quickness;
+        self.task_mut(t).left_stall += ns * quickness;
     }
 
     /// The speed policy's process sleeps.

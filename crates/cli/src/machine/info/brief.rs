@@ -256,7 +256,6 @@ fn missing(info: &Info) -> Vec<String> {
     let gone = [
         ("power limits and energy counters", info.energy.value.is_none()),
         ("uncore frequency", info.uncore.value.is_none()),
-        ("memory clock", info.memory.value.is_none()),
         ("registers", info.registers.value.is_none()),
         ("ACPI P-states", info.firmware.value.is_none()),
         ("graphics", info.graphics.is_empty()),

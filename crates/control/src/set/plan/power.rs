@@ -8,6 +8,7 @@ use wattwise_hw::rules;
 use wattwise_hw::states::devfreq;
 use wattwise_hw::states::power;
 use wattwise_hw::states::power::{Limit, Zone};
+use wattwise_policy::{Settings, dram};
 
 impl Planner<'_> {
     pub(super) fn power_limit(
@@ -166,6 +167,7 @@ impl Planner<'_> {
             let (new_up, new_down) = (up.or(memory.up_percent), down.or(memory.down_percent));
             if let (Some(up), Some(down)) = (new_up, new_down)
                 && down > up
+                && dram::find(governor).is_none_or(|known| !known.params.is_empty())
             {
                 return Err(input(format!(
                     "--dram {governor}: down={down} is above up={up}, with which the clock would never change"
@@ -185,6 +187,8 @@ impl Planner<'_> {
                             percent.to_string(),
                         )?;
                     }
+                    // Mainline's simple_ondemand has its own thresholds and shows none.
+                    (Some(percent), None) if usual(governor, word) == Some(percent) => {}
                     (Some(_), None) => {
                         return Err(impossible(format!(
                             "--dram {governor}:{word}=..: the kernel shows no thresholds of {}; expected the governor alone",
@@ -197,6 +201,13 @@ impl Planner<'_> {
         }
         Ok(())
     }
+}
+
+/// A governor's threshold where nothing else is said.
+fn usual(governor: &str, word: &str) -> Option<u32> {
+    let params = dram::find(governor)?.params;
+    let defaults = Settings::defaults(params);
+    params.iter().any(|p| p.name == word).then(|| defaults.number(word) as u32)
 }
 
 /// The zones that a name means, each with its twins: an outermost zone can be shown by several doors, under one name. The
