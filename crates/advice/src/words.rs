@@ -1,7 +1,7 @@
 //! Policies in words, for people who do not write them.
 
 use wattwise_policy::limits::Bound;
-use wattwise_replay::spec::PolicySpec;
+use wattwise_replay::spec::{PolicySpec, dram_text};
 
 /// What a policy is beside the reference, from their texts: `clock limited to 90 %` where only that differs, else
 /// `schedutil, clock limited to 90 %`; `None` where a text is no policy, or words say no more than the text.
@@ -84,7 +84,7 @@ fn limits(policy: &PolicySpec) -> Vec<String> {
         words.push(match dram.dram.name {
             "performance" => "memory at its highest clock".into(),
             "powersave" => "memory at its lowest clock".into(),
-            _ => format!("memory governor {}", dram.text()),
+            _ => format!("memory governor {}", dram_text(dram)),
         });
     }
     words

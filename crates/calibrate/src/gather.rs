@@ -293,8 +293,8 @@ fn memory_clock(seen: &MemoryController) -> Option<SeenMemory> {
     let clocks_khz: Vec<u64> = seen.clocks_khz.iter().rev().copied().collect();
     // Some devices list bandwidths in the place of clocks.
     let are_clocks = clocks_khz.len() > 1 && clocks_khz.iter().all(|khz| (1000..=100_000_000).contains(khz));
-    let governor = DramSpec::parse(&governor).ok()?.text();
-    are_clocks.then_some(SeenMemory { clocks_khz, governor, polling_ms: seen.polling_ms })
+    let is_known = DramSpec::parse(&governor).is_ok();
+    (are_clocks && is_known).then_some(SeenMemory { clocks_khz, governor, polling_ms: seen.polling_ms })
 }
 
 /// Whether a kind's boost is known. Where it is not, the model has none, and what is off stays off.

@@ -13,7 +13,7 @@
 
 use crate::chosen::ChoiceError;
 use crate::{Khz, Param, ParamKind, Settings, SpecError};
-use alloc::{format, string::String, vec::Vec};
+use alloc::format;
 
 /// How a governor chooses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +57,14 @@ const fn thresholds(up: f64, down: f64) -> [Param; 2] {
     ]
 }
 
+const PERFORMANCE: Dram = Dram {
+    name: "performance",
+    summary: "always the highest clock",
+    follows: FOLLOWS,
+    params: &[],
+    rule: Rule::Highest,
+};
+
 /// Every memory governor.
 pub static ALL: &[Dram] = &[
     Dram {
@@ -73,13 +81,7 @@ pub static ALL: &[Dram] = &[
         params: &const { thresholds(40.0, 20.0) },
         rule: Rule::ByLoad,
     },
-    Dram {
-        name: "performance",
-        summary: "always the highest clock",
-        follows: FOLLOWS,
-        params: &[],
-        rule: Rule::Highest,
-    },
+    PERFORMANCE,
     Dram {
         name: "powersave",
         summary: "always the lowest clock",
@@ -117,8 +119,7 @@ pub struct DramSpec {
 impl DramSpec {
     /// The highest clock, always.
     pub fn highest() -> DramSpec {
-        let dram = &ALL[2];
-        DramSpec { dram, settings: Settings::defaults(dram.params) }
+        DramSpec { dram: &PERFORMANCE, settings: Settings::defaults(PERFORMANCE.params) }
     }
 
     /// Reads `NAME[:key=value,...]`, with commas or, as `wattwise set --dram` has them, colons.
@@ -160,15 +161,6 @@ impl DramSpec {
         is_by_load.then(|| (self.settings.number(UP), self.settings.number(DOWN)))
     }
 
-    /// As it can be read again: a name, with those parameters that are not at their default.
-    pub fn text(&self) -> String {
-        let usual = Settings::defaults(self.dram.params);
-        let changed = self.settings.iter().zip(usual.iter()).filter(|(now, usual)| now != usual);
-        let list: Vec<String> = changed.map(|((name, value), _)| format!("{name}={value}")).collect();
-        let colon = if list.is_empty() { "" } else { ":" };
-        format!("{}{colon}{}", self.dram.name, list.join(","))
-    }
-
     /// The clock wanted, as an index of `clocks` (fastest first, never empty), at the present one `now` after a period in which
     /// the share `load` of its cycles carried data.
     pub fn choose(&self, load: f64, now: usize, clocks: &[Khz]) -> usize {
@@ -185,7 +177,7 @@ impl DramSpec {
                     () if percent > up - down => now,
                     () => {
                         let khz = clocks.get(now).map_or(0.0, |c| f64::from(c.0));
-                        // The kernel counts in whole per cent.
+                        // The kernel counts in whole percent.
                         no_lower(khz * percent / (up - f64::from(down as u32 / 2)))
                     }
                 }
@@ -231,9 +223,6 @@ mod tests {
 
     #[test]
     fn fixed_clocks_are_clocks_of_the_memory() {
-        let text = |text: &str| DramSpec::parse(text).map(|d| d.text()).unwrap_or_default();
-        assert_eq!(text("dmc_ondemand:up=25:down=20"), "dmc_ondemand:up=25");
-        assert_eq!(text("simple_ondemand:up=50,down=9"), "simple_ondemand:up=50,down=9");
         assert_eq!(chosen("performance", 0.0, 3), 2112);
         assert_eq!(DramSpec::highest().dram.name, "performance");
         assert_eq!(chosen("powersave", 1.0, 0), 528);

@@ -619,7 +619,7 @@ fn memory_clock(
         settings.push(governor_of_memory(dram));
     } else if let Some((old, own)) = old.zip(target.dram.as_ref()) {
         settings.push(governor_of_memory(own));
-        lifts.push(format!("dram={}", old.text()));
+        lifts.push(format!("dram={}", crate::spec::dram_text(old)));
     }
     Ok(())
 }

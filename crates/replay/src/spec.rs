@@ -278,6 +278,9 @@ fn word(part: &str) -> &str {
 const LIMITS: [&str; 6] = ["max", "min", "cmax", "latency", "power", "dram"];
 const SWITCHES: [&str; 2] = ["noboost", "ticks"];
 
+/// What else a policy file may have.
+const PARTS_OF_FILE: [&str; 4] = ["speed", "idle", "placement", "cores"];
+
 /// Whether a part is a limit.
 pub(crate) fn is_limit(part: &str) -> bool {
     let name = part.split_once('=').map_or(part, |(name, _)| name);
@@ -625,22 +628,9 @@ impl PolicySpec {
         let table: toml::Table = text.parse().map_err(at)?;
         let mut words = Vec::new();
         for key in table.keys() {
-            if ![
-                "speed",
-                "idle",
-                "placement",
-                "cores",
-                "max",
-                "min",
-                "noboost",
-                "cmax",
-                "latency",
-                "power",
-                "dram",
-                "ticks",
-            ]
-            .contains(&key.as_str())
-            {
+            let is_known =
+                |key| PARTS_OF_FILE.contains(&key) || LIMITS.contains(&key) || SWITCHES.contains(&key);
+            if !is_known(key.as_str()) {
                 return Err(fail(format!("unknown key '{key}'")));
             }
         }
@@ -669,7 +659,7 @@ impl PolicySpec {
                 Some(_) => return Err(fail(format!("'{key}' is neither text nor a whole number"))),
             }
         }
-        for key in ["noboost", "ticks"] {
+        for key in SWITCHES {
             match table.get(key) {
                 None | Some(toml::Value::Boolean(false)) => {}
                 Some(toml::Value::Boolean(true)) => words.push(key.to_owned()),
@@ -728,7 +718,7 @@ impl PolicySpec {
             out += &format!("power = \"{}\"\n", power_text(uw));
         }
         if let Some(d) = &self.dram {
-            out += &format!("dram = \"{}\"\n", d.text());
+            out += &format!("dram = \"{}\"\n", dram_text(d));
         }
         if self.ticks {
             out += "ticks = true\n";
@@ -768,7 +758,7 @@ impl PolicySpec {
             text.push_str(&format!("+power={}", power_text(uw)));
         }
         if let Some(d) = &self.dram {
-            text.push_str(&format!("+dram={}", d.text()));
+            text.push_str(&format!("+dram={}", dram_text(d)));
         }
         if self.ticks {
             text.push_str("+ticks");
@@ -937,6 +927,11 @@ pub(crate) fn part_text(name: &str, params: &'static [Param], settings: &Setting
     let changed: Vec<String> =
         changed(params, settings).map(|(p, value)| format!("{}={}", p.name, p.kind.show(value))).collect();
     if changed.is_empty() { name.to_owned() } else { format!("{name}:{}", changed.join(",")) }
+}
+
+/// As a policy's `+dram=` takes it.
+pub fn dram_text(dram: &DramSpec) -> String {
+    part_text(dram.dram.name, dram.dram.params, &dram.settings)
 }
 
 /// The parameters that are not at their default, with their values.

@@ -650,7 +650,7 @@ mod tests {
         let clock = parsed(&seen).memory_clock.expect("a clock");
         assert_eq!(
             (&clock.khz[..], clock.governor.as_str()),
-            (&[2_112_000, 1_068_000, 528_000][..], "dmc_ondemand:up=25")
+            (&[2_112_000, 1_068_000, 528_000][..], "dmc_ondemand:up=25,down=20")
         );
         let own = seen.policy.expect("a policy");
         let pinned = read("performance", &format!("{} dmc_ondemand\n", at("governor")));
