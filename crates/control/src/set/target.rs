@@ -2,10 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 use std::io;
+use std::time::{Duration, Instant};
 use wattwise_hw::cpus::cpuid::CpuFacts;
 use wattwise_hw::msr::Registers;
 use wattwise_hw::root::{Access, Root, read_register};
 use wattwise_hw::rules;
+
+/// How long a write waits for its effect, where the kernel has left that to a worker.
+const LONGEST_WAIT: Duration = Duration::from_millis(50);
 
 /// Something that holds a value which can be changed and put back.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -63,7 +67,12 @@ impl Target {
     pub fn write(&self, root: &dyn Root, value: &str) -> io::Result<()> {
         self.known()?;
         match self {
-            Target::File(path) => root.write(path, value.as_bytes()),
+            Target::File(path) => {
+                let expected = limit_shows(root, path, value);
+                root.write(path, value.as_bytes())?;
+                expected.iter().for_each(|expected| self.wait_until_shown(root, expected));
+                Ok(())
+            }
             Target::Register { cpu, address, mask } => {
                 let bits = value.strip_prefix("0x").and_then(|hex| u64::from_str_radix(hex, 16).ok());
                 let bits = bits.filter(|b| b & !mask == 0).ok_or(io::ErrorKind::InvalidInput)?;
@@ -81,6 +90,26 @@ impl Target {
             }
         }
     }
+
+    /// Reads until `expected` is shown, for [`LONGEST_WAIT`] at most: another limit, which the rules cannot see, may hold it
+    /// elsewhere (a thermal one).
+    fn wait_until_shown(&self, root: &dyn Root, expected: &str) {
+        let begun = Instant::now();
+        let mut pause = Duration::from_micros(50);
+        while self.read(root).is_ok_and(|now| now != expected) && begun.elapsed() < LONGEST_WAIT {
+            std::thread::sleep(pause);
+            pause *= 2;
+        }
+    }
+}
+
+/// What a limit of a cpufreq policy will show once `value` is in force. Nothing for other attributes, which show it at once.
+///
+/// Since Linux 5.3 the limits are QoS requests, and a kernel worker applies them after the write has returned
+/// (`cpufreq_notifier_max()` of `drivers/cpufreq/cpufreq.c`): on a busy machine the old limit is read for a while.
+fn limit_shows(root: &dyn Root, path: &str, value: &str) -> Option<String> {
+    let is_limit = path.ends_with("/scaling_min_freq") || path.ends_with("/scaling_max_freq");
+    is_limit.then(|| rules::judge(&root, path, value).ok()).flatten()
 }
 
 /// Attributes that list all choices and bracket the one in force (`[active] passive`).
@@ -104,7 +133,79 @@ impl std::fmt::Display for Target {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wattwise_hw::root::DirRoot;
+    use std::sync::Mutex;
+    use wattwise_emulator::Emulator;
+    use wattwise_hw::root::{DirRoot, Node};
+
+    const LIMIT: &str = "sys/devices/system/cpu/cpufreq/policy0/scaling_max_freq";
+
+    /// A machine that applies a limit late: the next reads of it after a write still show the old one.
+    struct Late {
+        machine: Emulator,
+        reads: usize,
+        stale: Mutex<(usize, Vec<u8>)>,
+    }
+
+    struct StaleNode(Vec<u8>);
+
+    impl Node for StaleNode {
+        fn read_at(&mut self, offset: u64, into: &mut [u8]) -> io::Result<usize> {
+            let left = self.0.get(offset as usize..).unwrap_or_default();
+            let n = left.len().min(into.len());
+            into[..n].copy_from_slice(&left[..n]);
+            Ok(n)
+        }
+        fn write_at(&mut self, _: u64, _: &[u8]) -> io::Result<()> {
+            Err(io::ErrorKind::PermissionDenied.into())
+        }
+    }
+
+    impl Root for Late {
+        fn open(&self, path: &str, access: Access) -> io::Result<Box<dyn Node>> {
+            if path == LIMIT {
+                let mut stale = self.stale.lock().expect("no thread panicked");
+                match access {
+                    Access::Write => *stale = (self.reads, self.machine.read(path)?),
+                    Access::Read if stale.0 > 0 => {
+                        stale.0 -= 1;
+                        return Ok(Box::new(StaleNode(stale.1.clone())));
+                    }
+                    Access::Read => {}
+                }
+            }
+            self.machine.open(path, access)
+        }
+        fn list(&self, path: &str) -> io::Result<Vec<String>> {
+            self.machine.list(path)
+        }
+        fn describe(&self) -> String {
+            self.machine.describe()
+        }
+    }
+
+    fn late(reads: usize) -> Late {
+        let machine = wattwise_emulator::named("core-i5-2gen").expect("it is bundled");
+        Late { machine, reads, stale: Mutex::default() }
+    }
+
+    #[test]
+    fn a_limit_that_takes_effect_late_is_waited_for() {
+        let machine = late(5);
+        let target = Target::File(LIMIT.into());
+        let before = target.read(&machine).expect("a limit");
+        target.write(&machine, "1600000").expect("it is taken");
+        assert_ne!(before, "1600000");
+        assert_eq!(target.read(&machine).expect("a limit"), "1600000");
+    }
+
+    #[test]
+    fn a_limit_that_never_takes_effect_is_not_waited_for_forever() {
+        let machine = late(usize::MAX);
+        let target = Target::File(LIMIT.into());
+        let before = target.read(&machine).expect("a limit");
+        target.write(&machine, "1600000").expect("it is taken");
+        assert_eq!(target.read(&machine).expect("a limit"), before);
+    }
 
     #[test]
     fn only_attributes_that_the_rules_know_are_touched() -> io::Result<()> {
