@@ -3,6 +3,7 @@ tables! {
     "amd-pstate-speedometer": "rows.csv";
     "amd-pstate-tbench": "rows.csv";
     "cm4-uconsole-build": "rows.csv";
+    "codecarbon-load": "rows.csv";
     "epyc-7502-roco2": "rows.csv";
     "fujitsu-django-turbo": "rows.csv";
     "greenlab-deathstar": "rows.csv";
@@ -11,6 +12,7 @@ tables! {
     "inria-dacapo": "rows.csv";
     "inria-xeon6130-spin": "rows.csv";
     "juno-r2-eas": "rows.csv";
+    "numpy-tasks": "rows.csv";
     "odroid-xu-eas": "rows.csv";
     "pes-cinebench": "rows.csv";
     "plenergy-i7-8700": "rows.csv";
@@ -23,11 +25,13 @@ tables! {
     "rk3588-dmc-thresholds": "rows.csv";
     "rock5b-dmc": "rows.csv";
     "rpi2b-aircrack": "rows.csv";
+    "ryzen-9950x-ppt": "rows.csv";
     "smythies-i5-10600k-idle": "rows.csv";
     "smythies-i5-9600k-hwp": "rows.csv";
     "smythies-i7-2600k-gitsource": "rows.csv";
     "smythies-i7-2600k-idle": "rows.csv";
     "smythies-i7-2600k-pipe": "rows.csv";
+    "strix-halo-passmark": "rows.csv";
     "suse-freq-invariance-perf": "rows.csv";
     "suse-freq-invariance-power": "rows.csv";
     "suse-gitsource-skylake": "rows.csv";
@@ -41,11 +45,17 @@ machines! {
     "amd-laptop-166"
     "desktop-4200"
     "epyc-7502-2s"
+    "epyc-8024p"
+    "i5-1035g1"
     "i5-10600k"
+    "i5-3230m"
+    "i5-4200u"
+    "i5-7267u"
     "i5-9600k"
     "i7-12700h"
     "i7-2600k"
     "i7-5557u"
+    "i7-6700hq"
     "i7-8700"
     "i9-12900h"
     "i9-12900k"
@@ -60,10 +70,15 @@ machines! {
     "ryzen-5800h"
     "ryzen-5800x"
     "ryzen-5950x"
+    "ryzen-9950x"
+    "ryzen-ai-max-395"
+    "threadripper-1950x"
     "xeon-24core-2s"
     "xeon-32cpu-2s"
+    "xeon-e3-1240v2"
     "xeon-e3-1240lv5"
     "xeon-e3-1240v5"
+    "xeon-e5-2620v3-2s"
     "xeon-e5-2670v3-2s"
     "xeon-e5-2678v3-2s"
     "xeon-gold-6130-2s"

@@ -4,7 +4,7 @@
 //! - *Cube*: power goes with the cube of the clock and time with its inverse. Its clock is the highest that the row's policy
 //!   allows (`userspace`: the one named, `powersave`: the lowest); it knows of nothing else.
 
-use super::predict::{Factors, Ran, calibrations};
+use super::predict::{Factors, Ran};
 use super::rough::Kind;
 use super::table::{Measured, Quantity, Row, Setting, Table, Unit};
 use std::collections::BTreeMap;
@@ -75,6 +75,8 @@ pub struct Compared {
     pub references: usize,
     /// Rows that `--quick` left out.
     pub left_out: usize,
+    /// What is odd about rows that calibrate.
+    pub unexplained: Vec<String>,
 }
 
 /// A work's reference: its rows' mean values, and its runs.
@@ -185,10 +187,9 @@ fn drawn(mut ratios: Vec<(f64, f64)>) -> Option<(f64, (f64, f64))> {
 /// A table's rows against their references.
 pub(super) fn compared(at_table: usize, table: &Table, runs: &Ran) -> Compared {
     let references = references(table);
-    let calibrations = calibrations(table, &runs.common);
     let clocks = clocks(table);
     let spreads = spreads(table);
-    let mut out = Compared::default();
+    let mut out = Compared { unexplained: runs.unexplained(at_table), ..Compared::default() };
     for (at, row) in table.rows.iter().enumerate() {
         out.calibrating += usize::from(row.calibrates);
         out.references += usize::from(row.is_reference);
@@ -208,7 +209,9 @@ pub(super) fn compared(at_table: usize, table: &Table, runs: &Ran) -> Compared {
             (Some(reference), Ok(setting)) => (reference, setting),
         };
         let own = runs.limited(at_table, &row.program, setting);
-        let (ran, base) = match (own.or(runs.common(setting)), runs.common(reference.setting)) {
+        let own_base = runs.limited(at_table, &row.program, reference.setting);
+        let base = own_base.or(runs.common(reference.setting));
+        let (ran, base) = match (own.or(runs.common(setting)), base) {
             (Some(Ok(ran)), Some(Ok(base))) => (ran, base),
             (Some(Err(why)), _) | (_, Some(Err(why))) => {
                 out.unsaid.entry(why.clone()).or_default().push(row.number);
@@ -223,7 +226,7 @@ pub(super) fn compared(at_table: usize, table: &Table, runs: &Ran) -> Compared {
             continue;
         }
         let none = vec![Factors::default(); ran.len()];
-        let factors = calibrations.get(row.program.as_str()).unwrap_or(&none);
+        let factors = runs.factors(at_table, &row.program).unwrap_or(&none);
         let clock = match (clocks.get(setting), clocks.get(reference.setting)) {
             (Some(a), Some(b)) if *b > 0.0 => a / b,
             _ => 1.0,
@@ -235,8 +238,9 @@ pub(super) fn compared(at_table: usize, table: &Table, runs: &Ran) -> Compared {
             let spread = its.max(r.spread.or(of(reference.setting)).unwrap_or(SPREAD));
             let ratios = ran.iter().zip(base).zip(factors);
             let ratios = ratios.map(|((a, b), f)| {
-                let rest = if own.is_some() { f.in_engine() } else { *f };
-                (rest.value(quantity, a) / f.value(quantity, b), f.weight)
+                let left = |in_engine: bool| if in_engine { f.in_engine() } else { *f };
+                let [its, bases] = [own.is_some(), own_base.is_some()].map(left);
+                (its.value(quantity, a) / bases.value(quantity, b), f.weight)
             });
             let (predicted, drawn) = drawn(ratios.collect())?;
             let (low, high) = Kind::of(quantity).roughness().interval(predicted, drawn, spread);

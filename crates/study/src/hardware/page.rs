@@ -149,6 +149,9 @@ pub fn section(table: &Table, compared: &Compared, part: &TablePart) -> String {
         }
     }
     out.push('\n');
+    for why in &part.unexplained {
+        _ = writeln!(out, "\nOdd: {}.", cell(why));
+    }
     for u in &part.unsaid {
         _ = writeln!(out, "\nNot said: {} rows, the first is row {}: {}.", u.rows, u.first_row, cell(&u.why));
     }

@@ -28,6 +28,13 @@ const PARTS: f64 = 0.35;
 const LEAST_WEIGHT: f64 = 1e-6;
 /// The share of the replicas that count at least: chosen, not fitted to a score.
 const ENOUGH: f64 = 0.25;
+/// The share of its limit that a package may draw before the limit is looked at; of all their limits, where there are several.
+const NEAR: f64 = 0.9;
+const NEAR_OF_SEVERAL: f64 = 0.5;
+/// Runs of a calibrating row with its program's watts, each of which corrects them: what a limit hides shows bit by bit.
+const CORRECTIONS: usize = 6;
+/// Watts that are corrected by less stay.
+const CORRECT: f64 = 0.01;
 /// What has to explain the rest may be so far off.
 const REST: (f64, f64) = (0.05, 20.0);
 
@@ -37,13 +44,17 @@ pub(super) type Runs = Result<Vec<Metered>, String>;
 /// What was run: a setting, and for limits of power the program, since they act on what it draws.
 #[derive(Default)]
 pub(super) struct Ran {
-    pub(super) common: BTreeMap<Setting, Runs>,
+    common: BTreeMap<Setting, Runs>,
     /// By table, program and setting.
     limited: BTreeMap<(usize, String, Setting), Runs>,
+    /// By table and program.
+    factors: BTreeMap<(usize, String), Vec<Factors>>,
+    /// Programs whose calibrating watts no draw explains, by table: a sentence each.
+    unexplained: BTreeMap<usize, Vec<String>>,
 }
 
 /// A program's watts in every draw, and what it is run under.
-type Limited<'t> = (usize, &'t str, &'t Setting, Vec<Factors>);
+type Limited<'t> = (usize, &'t str, &'t Setting, &'t [Factors]);
 
 impl Ran {
     /// A setting's runs with common work's watts.
@@ -55,11 +66,31 @@ impl Ran {
     pub(super) fn limited(&self, table: usize, program: &str, setting: &Setting) -> Option<&Runs> {
         self.limited.get(&(table, program.to_owned(), setting.clone()))
     }
+
+    /// What is odd about a table's calibrating rows.
+    pub(super) fn unexplained(&self, table: usize) -> Vec<String> {
+        self.unexplained.get(&table).cloned().unwrap_or_default()
+    }
+
+    /// A program's factors by replica (0 is nominal), where a row calibrates it and could be run.
+    pub(super) fn factors(&self, table: usize, program: &str) -> Option<&[Factors]> {
+        self.factors.get(&(table, program.to_owned())).map(Vec::as_slice)
+    }
 }
 
 /// Whether a policy limits the power.
 fn limits_power(setting: &Setting) -> bool {
     PolicySpec::parse(&setting.policy).is_ok_and(|p| p.limits.power_uw.is_some())
+}
+
+/// Whether a machine's own limit of power may act on a program, by what its packages draw without it or under it: in some draw
+/// as much as the limit, less a margin. Of several packages one may be at its limit alone.
+fn nears_limit(machine: &MachineModel, ran: &[Metered], factors: &[Factors]) -> bool {
+    let packages = machine.packages.len();
+    let share = if packages > 1 { NEAR_OF_SEVERAL } else { NEAR };
+    let Some(limit) = machine.packages.iter().find_map(|p| p.limit) else { return false };
+    let near = share * limit.long_w * packages as f64;
+    ran.iter().zip(factors).any(|(r, f)| f.package_w(r).max(Factors::default().package_w(r)) >= near)
 }
 
 /// All these settings of the tables, run. `tell` is called for each.
@@ -87,30 +118,61 @@ pub(super) fn run_all(
     };
     let all: Vec<&Setting> = all.into_iter().collect();
     let common: Vec<(Setting, Runs)> = wattwise_threads::map(all, |s: &Setting| (s.clone(), one(s, None)));
-    let common = common.into_iter().collect();
-    let limited = limited(tables, settings, &common);
-    let each = |(at, program, setting, factors): Limited<'_>| {
-        ((at, program.to_owned(), setting.clone()), one(setting, Some(&factors)))
+    let common: BTreeMap<Setting, Runs> = common.into_iter().collect();
+    let calibrated = tables.iter().enumerate().flat_map(|(at, table)| calibrations(at, table, &common));
+    let calibrated: Vec<Calibration<'_>> = calibrated.collect();
+    let unlimited: BTreeSet<(usize, &str)> = calibrated
+        .iter()
+        .filter(|c| matches!(machines.get(&*c.setting.machine), Some(Ok(m)) if c.is_beyond_limit(m)))
+        .map(|c| (c.table, &*c.setting.machine))
+        .collect();
+    let near = |at: usize, setting: &Setting, ran: &[Metered], factors: &[Factors]| {
+        let machine =
+            machines.get(&*setting.machine).filter(|_| !unlimited.contains(&(at, &*setting.machine)));
+        matches!(machine, Some(Ok(machine)) if nears_limit(machine, ran, factors))
     };
-    let limited: Vec<_> = wattwise_threads::map(limited, each);
-    Ran { common, limited: limited.into_iter().collect() }
+    let corrected = |mut c: Calibration<'_>| {
+        let ran = common.get(c.setting).and_then(|runs| runs.as_ref().ok());
+        if ran.is_some_and(|ran| near(c.table, c.setting, ran, &c.factors)) {
+            c.correct(|factors| one(c.setting, Some(factors)));
+        }
+        let drawn = usize::from(c.factors.len() > 1);
+        temper(&mut c.factors[drawn..]);
+        let odd = ran.and_then(|ran| c.unexplained(ran)).map(|why| (c.table, why));
+        (((c.table, c.program.to_owned()), c.factors), odd)
+    };
+    let told: Vec<_> = wattwise_threads::map(calibrated, corrected);
+    let (factors, odd): (Vec<_>, Vec<_>) = told.into_iter().unzip();
+    let mut unexplained: BTreeMap<usize, Vec<String>> = BTreeMap::new();
+    odd.into_iter().flatten().for_each(|(at, why)| unexplained.entry(at).or_default().push(why));
+    let factors: BTreeMap<(usize, String), Vec<Factors>> = factors.into_iter().collect();
+    let mut ran = Ran { common, factors, unexplained, limited: BTreeMap::new() };
+    let each = |(at, program, setting, factors): Limited<'_>| {
+        ((at, program.to_owned(), setting.clone()), one(setting, Some(factors)))
+    };
+    let limited: Vec<_> = wattwise_threads::map(limited(tables, settings, &ran, near), each);
+    ran.limited = limited.into_iter().collect();
+    ran
 }
 
-/// Which programs have to be run under which limits of power, with their own watts.
+/// Which programs have to be run with their own watts, and in which settings: where a limit of power may act on them.
 fn limited<'t>(
     tables: &'t [Table],
     settings: &[BTreeSet<&Setting>],
-    common: &BTreeMap<Setting, Runs>,
+    ran: &'t Ran,
+    near: impl Fn(usize, &Setting, &[Metered], &[Factors]) -> bool,
 ) -> Vec<Limited<'t>> {
     let mut out = Vec::new();
     for (at, (table, kept)) in tables.iter().zip(settings).enumerate() {
-        let calibrations = calibrations(table, common);
         let mut seen = BTreeSet::new();
         for row in &table.rows {
             let Ok(setting) = &row.setting else { continue };
-            let Some(factors) = calibrations.get(row.program.as_str()) else { continue };
-            if kept.contains(setting) && limits_power(setting) && seen.insert((&row.program, setting)) {
-                out.push((at, row.program.as_str(), setting, factors.clone()));
+            let Some(factors) = ran.factors(at, &row.program) else { continue };
+            let Some(Ok(runs)) = ran.common(setting) else { continue };
+            let acts = || limits_power(setting) || near(at, setting, runs, factors);
+            if kept.contains(setting) && !seen.contains(&(&row.program, setting)) && acts() {
+                seen.insert((&row.program, setting));
+                out.push((at, row.program.as_str(), setting, factors));
             }
         }
     }
@@ -231,6 +293,26 @@ impl Factors {
         f
     }
 
+    /// What the packages draw of a run with common work's watts.
+    fn package_w(&self, ran: &Metered) -> f64 {
+        (self.busy * ran.busy_j + ran.idle_j + self.uncore * ran.uncore_j) / ran.elapsed_s.max(1e-9)
+    }
+
+    /// These with what a run with them tells in addition. The board's are no part of the engine's run: they are told anew.
+    fn corrected(&self, step: &Factors) -> Factors {
+        let busy = (self.busy * step.busy).clamp(BUSY.0, BUSY.1);
+        let uncore = (self.uncore * step.uncore).clamp(REST.0, REST.1);
+        let parts = [(busy, PROGRAMS), (uncore, PARTS), (step.platform, PARTS)];
+        let surprise: f64 = parts.iter().map(|(f, sd)| (f.ln() / sd).powi(2)).sum();
+        Factors {
+            busy,
+            uncore,
+            memory: (self.memory * step.memory).clamp(REST.0, REST.1),
+            platform: step.platform,
+            weight: (-0.5 * surprise).exp().max(LEAST_WEIGHT),
+        }
+    }
+
     /// What is left to multiply where the engine has run with the others already.
     pub(super) fn in_engine(&self) -> Factors {
         Factors { platform: self.platform, weight: self.weight, ..Factors::default() }
@@ -271,11 +353,59 @@ fn published_watts(table: &Table, rows: &[&Row], scope: Scope) -> Option<f64> {
     watts.or_else(joules)
 }
 
-/// Each program's factors by replica (0 is nominal), where a row calibrates it and could be run.
-pub(super) fn calibrations<'t>(
-    table: &'t Table,
-    runs: &BTreeMap<Setting, Runs>,
-) -> BTreeMap<&'t str, Vec<Factors>> {
+/// A program that a row calibrates.
+struct Calibration<'t> {
+    table: usize,
+    program: &'t str,
+    setting: &'t Setting,
+    /// The row's published watts, by scope.
+    watts: BTreeMap<Scope, f64>,
+    /// By replica; 0 is nominal.
+    factors: Vec<Factors>,
+}
+
+impl Calibration<'_> {
+    /// Whether the row's packages drew more than their limit allows even for a moment: then no such limit was in force on the
+    /// machine that was measured. Boards for desktops often lift it.
+    fn is_beyond_limit(&self, machine: &MachineModel) -> bool {
+        let limit = machine.packages.iter().find_map(|p| p.limit);
+        let most = limit
+            .map_or(f64::INFINITY, |l| l.short_w.min(if l.tau_s > 0.0 { f64::INFINITY } else { l.long_w }));
+        self.watts.get(&Scope::Package).is_some_and(|w| *w > most * machine.packages.len() as f64)
+    }
+
+    /// Why no draw explains the row: its watts are out of reach of all of them, as where the column is in another unit.
+    fn unexplained(&self, ran: &[Metered]) -> Option<String> {
+        let reached = self.factors.iter().any(|f| f.busy > BUSY.0 && f.busy < BUSY.1);
+        let metered = [Scope::Package, Scope::PackageDram].into_iter().find_map(|s| self.watts.get(&s))?;
+        let model = ran.iter().map(|r| Factors::default().package_w(r));
+        let (low, high) = model.fold((f64::INFINITY, 0.0), |(l, h): (f64, f64), w| (l.min(w), h.max(w)));
+        (!reached).then(|| {
+            format!(
+                "the row that calibrates {} has {metered:.3} W, the model {low:.1} to {high:.1}: expected watts, as by the quantity's key scale",
+                if self.program.is_empty() { "it" } else { self.program }
+            )
+        })
+    }
+
+    /// Corrects the factors by running with them. Under a limit of power common work is slowed where the program may not be, and
+    /// what the row tells of watts is told of another clock.
+    fn correct(&mut self, run: impl Fn(&[Factors]) -> Runs) {
+        for _ in 0..CORRECTIONS {
+            let Ok(ran) = run(&self.factors) else { return };
+            let steps: Vec<Factors> =
+                ran.iter().map(|r| Factors::of(&|scope| self.watts.get(&scope).copied(), r)).collect();
+            self.factors.iter_mut().zip(&steps).for_each(|(f, step)| *f = f.corrected(step));
+            // One that still draws too little is held at the limit: it may ask for any more.
+            if steps.iter().all(|step| step.busy.ln() > -CORRECT) {
+                return;
+            }
+        }
+    }
+}
+
+/// The programs of a table that a row calibrates and that could be run.
+fn calibrations<'t>(at: usize, table: &'t Table, runs: &BTreeMap<Setting, Runs>) -> Vec<Calibration<'t>> {
     let mut by_program: BTreeMap<&str, Vec<&Row>> = BTreeMap::new();
     for row in table.rows.iter().filter(|r| r.calibrates) {
         by_program.entry(&row.program).or_default().push(row);
@@ -283,11 +413,10 @@ pub(super) fn calibrations<'t>(
     let of = |(program, rows): (&'t str, Vec<&'t Row>)| {
         let setting = rows[0].setting.as_ref().ok()?;
         let ran = runs.get(setting)?.as_ref().ok()?;
-        let watts = |scope| published_watts(table, &rows, scope);
-        let mut factors: Vec<Factors> = ran.iter().map(|r| Factors::of(&watts, r)).collect();
-        let drawn = usize::from(factors.len() > 1);
-        temper(&mut factors[drawn..]);
-        Some((program, factors))
+        let watts: BTreeMap<Scope, f64> =
+            Scope::ALL.into_iter().filter_map(|s| Some((s, published_watts(table, &rows, s)?))).collect();
+        let factors = ran.iter().map(|r| Factors::of(&|scope| watts.get(&scope).copied(), r)).collect();
+        Some(Calibration { table: at, program, setting, watts, factors })
     };
     by_program.into_iter().filter_map(of).collect()
 }
@@ -328,6 +457,60 @@ mod tests {
 
     fn value(f: &Factors, unit: Unit, of: Scope) -> f64 {
         f.value(&Quantity { column: String::new(), unit, of }, &RAN)
+    }
+
+    fn calibration(package_w: f64) -> Calibration<'static> {
+        static SETTING: std::sync::LazyLock<Setting> = std::sync::LazyLock::new(|| Setting {
+            machine: "".into(),
+            works: Vec::new(),
+            policy: String::new(),
+        });
+        let watts = BTreeMap::from([(Scope::Package, package_w)]);
+        let factors = vec![Factors::of(&|s| (s == Scope::Package).then_some(package_w), &RAN)];
+        Calibration { table: 0, program: "p", setting: &SETTING, watts, factors }
+    }
+
+    /// A machine of 4 W beside a core that asks for `wants` W at its full clock, under a limit of 10 W: a run with factors.
+    fn under_a_limit(wants: f64, factors: &[Factors]) -> Runs {
+        let of = |f: &Factors| Metered { busy_j: 2.0 * (f.busy * wants).min(6.0), idle_j: 0.0, ..RAN };
+        Ok(factors.iter().map(of).collect())
+    }
+
+    /// By hand: common work asks for 12 W and gets 6 of them. A row of 7 W has 3 W of the core: a quarter of what common work asks
+    /// for, and not half of what it gets.
+    #[test]
+    fn a_program_below_the_limit_is_told_from_common_work_that_is_held_by_it() {
+        let run = |factors: &[Factors]| under_a_limit(12.0, factors);
+        let held = run(&[Factors::default()]).expect("runs");
+        let mut c = calibration(7.0);
+        c.factors = vec![Factors::of(&|s| c.watts.get(&s).copied(), &held[0])];
+        assert!((c.factors[0].busy - 0.5).abs() < 1e-9, "{:?}", c.factors);
+        c.correct(run);
+        assert!((c.factors[0].busy - 0.25).abs() < 0.01, "{:?}", c.factors);
+        // One that is at the limit may draw any more: it stays as it is.
+        let mut c = calibration(10.0);
+        c.factors = vec![Factors::of(&|s| c.watts.get(&s).copied(), &held[0])];
+        c.correct(run);
+        assert!((c.factors[0].busy - 1.0).abs() < 0.01, "{:?}", c.factors);
+    }
+
+    #[test]
+    fn a_limit_that_the_row_is_beyond_was_not_in_force() {
+        let text = "name = 'x'\nclass = 'desktop'\ncores = 6\nmhz = [800, 3200]\ntdp_w = 65\nidle = 'skylake'\nsource = 's'\n";
+        let machine = library::parsed(&format!("[sheet]\n{text}"), "machine").expect("sound");
+        // The sheet's short limit is 1.25 of the design power: 81.25 W.
+        assert!(!calibration(81.0).is_beyond_limit(&machine) && calibration(82.0).is_beyond_limit(&machine));
+        assert!(nears_limit(&machine, &[Metered { busy_j: 110.0, ..RAN }], &[Factors::default()]));
+        assert!(!nears_limit(&machine, &[Metered { busy_j: 100.0, ..RAN }], &[Factors::default()]));
+    }
+
+    #[test]
+    fn watts_in_another_unit_are_noticed() {
+        assert_eq!(calibration(30.0).unexplained(&[RAN]), None);
+        for joules in [3000.0, 0.0004] {
+            let why = calibration(joules).unexplained(&[RAN]).expect("out of reach");
+            assert!(why.contains("the model 15.0 to 15.0") && why.contains("scale"), "{why}");
+        }
     }
 
     /// By hand: 2 and 8 s have the geometric mean 4 s, 10 and 5 W the mean 7.5 W.

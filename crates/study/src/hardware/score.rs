@@ -73,6 +73,8 @@ pub struct TablePart {
     pub calibrating_rows: usize,
     /// What calibrates, in words.
     pub calibrated_by: Vec<String>,
+    /// What is odd about the rows that calibrate: a sentence each.
+    pub unexplained: Vec<String>,
     /// Rows of which nothing is said, by reason.
     pub unsaid: Vec<Unsaid>,
     /// Rows that `--quick` left out.
@@ -288,6 +290,7 @@ fn table_part(table: &Table, all: &Compared) -> TablePart {
         reference_rows: all.references,
         calibrating_rows: all.calibrating,
         calibrated_by: calibrated.into_iter().map(str::to_owned).collect(),
+        unexplained: all.unexplained.clone(),
         unsaid: unsaid.collect(),
         left_out_rows: all.left_out,
         held: Held::of_table(table, &all.comparisons.iter().collect::<Vec<_>>()),

@@ -57,7 +57,7 @@ pub enum Unit {
 }
 
 /// What a meter covers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
     /// The cores.
@@ -72,6 +72,11 @@ pub enum Scope {
     PackageDram,
     /// The board, or the whole machine at its plug.
     Wall,
+}
+
+impl Scope {
+    /// Every one.
+    pub const ALL: [Scope; 5] = [Scope::Cores, Scope::Package, Scope::Dram, Scope::PackageDram, Scope::Wall];
 }
 
 /// A published quantity.
@@ -173,6 +178,10 @@ struct File {
     rule: Vec<RuleTable>,
 }
 
+fn one() -> f64 {
+    1.0
+}
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct QuantityTable {
@@ -180,7 +189,10 @@ struct QuantityTable {
     unit: Unit,
     #[serde(default)]
     of: Scope,
-    /// Column of the standard deviation, in the quantity's unit.
+    /// What a cell is multiplied by to be in the unit.
+    #[serde(default = "one")]
+    scale: f64,
+    /// Column of the standard deviation, in the column's unit.
     sd: Option<String>,
     /// Column of the standard deviation in per cent.
     sd_percent: Option<String>,
@@ -416,7 +428,7 @@ impl QuantityTable {
             (_, Some(column), _) => number(column)?.map(|percent| percent / 100.0),
             (.., spread) => spread,
         };
-        Ok(Some(Measured { value, spread }))
+        Ok(Some(Measured { value: value * self.scale, spread }))
     }
 
     fn columns(&self) -> impl Iterator<Item = &String> {

@@ -52,7 +52,7 @@ pub(super) const DESKTOP: Class = Class {
 
 pub(super) const SERVER: Class = Class {
     v_low: [0.62, 0.88],
-    cores: [0.35, 0.65],
+    cores: [0.15, 0.65],
     uncore: [0.12, 0.32],
     asleep: [0.3, 0.8],
     memory: (4.0, 0.4),

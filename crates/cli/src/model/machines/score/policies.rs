@@ -109,6 +109,9 @@ pub(super) fn text(s: &Scores) -> String {
         s.unsaid_rows
     );
     for t in &s.by_table {
+        for why in &t.unexplained {
+            _ = writeln!(out, "  {}: {}", one_line(&t.name), one_line(why));
+        }
         for u in &t.unsaid {
             _ = writeln!(
                 out,
