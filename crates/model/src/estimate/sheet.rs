@@ -216,9 +216,15 @@ impl Sheet {
             // Often a die of its own for memory and PCI Express. Beside the cores were metered, with all of them at work: 17.4 of the
             // design power's 65 W (Ryzen 3 1200), 19.1 of 65 (5 1500X), 19.4 of 95 (7 1700X; AnandTech, Ryzen 3 review, 2017) and
             // 52 of 170 (9 7950X; turbostat in MangoHud's issue 1390).
-            (ClassWord::Desktop, "zen") => Class { uncore: [0.08, 0.32], asleep: [0.3, 0.95], ..DESKTOP },
+            // Their sockets' limit, 1.35 of the design power, is reached by parts of 16 cores with all at work (5950X, 9950X; a Threadripper
+            // 1950X is just below). Asleep, that one drew 0.8 of what it draws beside its cores awake (codecarbon's load profiles).
+            (ClassWord::Desktop, "zen") => {
+                Class { cores: [0.4, 0.95], uncore: [0.08, 0.32], asleep: [0.3, 0.95], ..DESKTOP }
+            }
             (ClassWord::Desktop, _) => DESKTOP,
-            (ClassWord::Server, "zen") => Class { uncore: [0.15, 0.45], asleep: [0.4, 0.95], ..SERVER },
+            // An EPYC 8024P, whose I/O die serves 64 cores in its siblings, drew 0.4 of its design power beside one busy core and half of
+            // that asleep (codecarbon's load profiles).
+            (ClassWord::Server, "zen") => Class { uncore: [0.15, 0.5], asleep: [0.4, 0.95], ..SERVER },
             // One ring, no mesh: two packages of an E5-2670 v3 drew 29 W under light work and of a 12-core E5 v2 26 W beside the
             // busy cores, an E3-1240 v5 13 W with a core at work, an E3-1240L v5 5 W with all at work.
             (ClassWord::Server, "sandy-bridge" | "ivy-bridge" | "haswell" | "skylake") => {

@@ -380,7 +380,7 @@ impl Calibration<'_> {
         let metered = [Scope::Package, Scope::PackageDram].into_iter().find_map(|s| self.watts.get(&s))?;
         let model = ran.iter().map(|r| Factors::default().package_w(r));
         let (low, high) = model.fold((f64::INFINITY, 0.0), |(l, h): (f64, f64), w| (l.min(w), h.max(w)));
-        (!reached).then(|| {
+        (!reached && !(low..=high).contains(metered)).then(|| {
             format!(
                 "the row that calibrates {} has {metered:.3} W, the model {low:.1} to {high:.1}: expected watts, as by the quantity's key scale",
                 if self.program.is_empty() { "it" } else { self.program }
