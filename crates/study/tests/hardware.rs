@@ -148,6 +148,8 @@ fn a_mistake_is_one_line_with_its_place() {
     for (from, to, parts) in [
         ("column = \"w\"", "column = \"ww\"", ["given/table.toml", "no column 'ww'"]),
         ("unit = \"W\"", "unit = \"watt\"", ["line 14", "unknown word"]),
+        ("unit = \"W\"", "unit = \"W\"\nscale = -1", ["scale = -1", "expected a number from 1e-9"]),
+        ("unit = \"W\"", "unit = \"W\"\nscale = nan", ["scale = NaN", "to 1e9"]),
         (
             "mechanism = \"speed\"",
             "mechanism = \"luck\"",

@@ -178,6 +178,9 @@ struct File {
     rule: Vec<RuleTable>,
 }
 
+/// What a column may be multiplied by.
+const SCALES: std::ops::RangeInclusive<f64> = 1e-9..=1e9;
+
 fn one() -> f64 {
     1.0
 }
@@ -422,6 +425,13 @@ impl QuantityTable {
                 format!("{column} = '{cell}': expected a number from 0 to {MOST_MEASURED:e}")
             })
         };
+        if !SCALES.contains(&self.scale) {
+            let (low, high) = (SCALES.start(), SCALES.end());
+            return Err(format!(
+                "{}: scale = {}: expected a number from {low:e} to {high:e}",
+                self.column, self.scale
+            ));
+        }
         let Some(value) = number(&self.column)?.filter(|v| *v > 0.0) else { return Ok(None) };
         let spread = match (&self.sd, &self.sd_percent, self.spread) {
             (Some(column), _, _) => number(column)?.map(|sd| sd / value),
