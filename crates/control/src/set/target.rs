@@ -133,6 +133,7 @@ impl std::fmt::Display for Target {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::set::faults::Fixed;
     use std::sync::Mutex;
     use wattwise_emulator::Emulator;
     use wattwise_hw::root::{DirRoot, Node};
@@ -146,20 +147,6 @@ mod tests {
         stale: Mutex<(usize, Vec<u8>)>,
     }
 
-    struct StaleNode(Vec<u8>);
-
-    impl Node for StaleNode {
-        fn read_at(&mut self, offset: u64, into: &mut [u8]) -> io::Result<usize> {
-            let left = self.0.get(offset as usize..).unwrap_or_default();
-            let n = left.len().min(into.len());
-            into[..n].copy_from_slice(&left[..n]);
-            Ok(n)
-        }
-        fn write_at(&mut self, _: u64, _: &[u8]) -> io::Result<()> {
-            Err(io::ErrorKind::PermissionDenied.into())
-        }
-    }
-
     impl Root for Late {
         fn open(&self, path: &str, access: Access) -> io::Result<Box<dyn Node>> {
             if path == LIMIT {
@@ -168,7 +155,7 @@ mod tests {
                     Access::Write => *stale = (self.reads, self.machine.read(path)?),
                     Access::Read if stale.0 > 0 => {
                         stale.0 -= 1;
-                        return Ok(Box::new(StaleNode(stale.1.clone())));
+                        return Ok(Box::new(Fixed(stale.1.clone())));
                     }
                     Access::Read => {}
                 }
