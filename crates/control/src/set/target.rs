@@ -70,7 +70,9 @@ impl Target {
             Target::File(path) => {
                 let expected = limit_shows(root, path, value);
                 root.write(path, value.as_bytes())?;
-                expected.iter().for_each(|expected| self.wait_until_shown(root, expected));
+                if let Some(expected) = expected {
+                    self.wait_until_shown(root, &expected);
+                }
                 Ok(())
             }
             Target::Register { cpu, address, mask } => {

@@ -369,8 +369,7 @@ impl Calibration<'_> {
     /// machine that was measured. Boards for desktops often lift it.
     fn is_beyond_limit(&self, machine: &MachineModel) -> bool {
         let limit = machine.packages.iter().find_map(|p| p.limit);
-        let most = limit
-            .map_or(f64::INFINITY, |l| l.short_w.min(if l.tau_s > 0.0 { f64::INFINITY } else { l.long_w }));
+        let most = limit.map_or(f64::INFINITY, |l| if l.tau_s > 0.0 { l.short_w } else { l.long_w });
         self.watts.get(&Scope::Package).is_some_and(|w| *w > most * machine.packages.len() as f64)
     }
 
