@@ -409,6 +409,15 @@ impl Rules<'_> {
 }
 
 impl QuantityTable {
+    /// Refuses a scale that no unit has.
+    fn checked_scale(&self) -> Result<(), String> {
+        let (low, high) = (SCALES.start(), SCALES.end());
+        let (column, scale) = (&self.column, self.scale);
+        SCALES.contains(&scale).then_some(()).ok_or_else(|| {
+            format!("quantity {column}: scale = {scale}: expected a number from {low:e} to {high:e}")
+        })
+    }
+
     /// The row's value; a sentence where the cell is no number.
     fn value(&self, cells: &Cells<'_>) -> Result<Option<Measured>, String> {
         if !matches(&self.when, cells) {
@@ -425,13 +434,6 @@ impl QuantityTable {
                 format!("{column} = '{cell}': expected a number from 0 to {MOST_MEASURED:e}")
             })
         };
-        if !SCALES.contains(&self.scale) {
-            let (low, high) = (SCALES.start(), SCALES.end());
-            return Err(format!(
-                "{}: scale = {}: expected a number from {low:e} to {high:e}",
-                self.column, self.scale
-            ));
-        }
         let Some(value) = number(&self.column)?.filter(|v| *v > 0.0) else { return Ok(None) };
         let spread = match (&self.sd, &self.sd_percent, self.spread) {
             (Some(column), _, _) => number(column)?.map(|sd| sd / value),
@@ -475,6 +477,7 @@ impl Table {
         if rows.is_empty() {
             return Err(of(&file.rows, "no rows: expected some under the header".into()));
         }
+        file.quantity.iter().try_for_each(QuantityTable::checked_scale).map_err(|e| of("table.toml", e))?;
         let table = Table {
             name: name.to_owned(),
             quantities: file
