@@ -53,6 +53,9 @@ pub(super) struct Ran {
     unexplained: BTreeMap<usize, Vec<String>>,
 }
 
+/// Machines by their text, or why one cannot be read.
+type Machines<'t> = BTreeMap<&'t str, Result<MachineModel, String>>;
+
 /// A program's watts in every draw, and what it is run under.
 type Limited<'t> = (usize, &'t str, &'t Setting, &'t [Factors]);
 
@@ -103,7 +106,7 @@ pub(super) fn run_all(
 ) -> Ran {
     let all: BTreeSet<&Setting> = settings.iter().flatten().copied().collect();
     let texts: BTreeSet<&str> = all.iter().map(|s| &*s.machine).collect();
-    let machines: BTreeMap<&str, Result<MachineModel, String>> = texts
+    let machines: Machines<'_> = texts
         .into_iter()
         .map(|text| (text, library::parsed(text, "machine").map_err(|e| e.to_string())))
         .collect();
@@ -121,11 +124,7 @@ pub(super) fn run_all(
     let common: BTreeMap<Setting, Runs> = common.into_iter().collect();
     let calibrated = tables.iter().enumerate().flat_map(|(at, table)| calibrations(at, table, &common));
     let calibrated: Vec<Calibration<'_>> = calibrated.collect();
-    let unlimited: BTreeSet<(usize, &str)> = calibrated
-        .iter()
-        .filter(|c| matches!(machines.get(&*c.setting.machine), Some(Ok(m)) if c.is_beyond_limit(m)))
-        .map(|c| (c.table, &*c.setting.machine))
-        .collect();
+    let unlimited = unlimited(&calibrated, &machines);
     let near = |at: usize, setting: &Setting, ran: &[Metered], factors: &[Factors]| {
         let machine =
             machines.get(&*setting.machine).filter(|_| !unlimited.contains(&(at, &*setting.machine)));
@@ -153,6 +152,12 @@ pub(super) fn run_all(
     let limited: Vec<_> = wattwise_threads::map(limited(tables, settings, &ran, near), each);
     ran.limited = limited.into_iter().collect();
     ran
+}
+
+/// The tables' machines on which no limit was in force, by what a calibrating row drew.
+fn unlimited<'t>(calibrated: &[Calibration<'t>], machines: &Machines<'_>) -> BTreeSet<(usize, &'t str)> {
+    let is_beyond = |c: &&Calibration<'t>| matches!(machines.get(&*c.setting.machine), Some(Ok(m)) if c.is_beyond_limit(m));
+    calibrated.iter().filter(is_beyond).map(|c| (c.table, &*c.setting.machine)).collect()
 }
 
 /// Which programs have to be run with their own watts, and in which settings: where a limit of power may act on them.
