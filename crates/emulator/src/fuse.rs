@@ -1,8 +1,8 @@
 //! The emulated machine as a mounted file system, so that other programs run against it.
 //!
 //! Files behave as sysfs's do: 4096 bytes long, read afresh at offset 0, a write replaces the
-//! value, truncation does nothing, what a driver refuses comes back as the write's error. Nothing
-//! is cached by the kernel. Links are relative, so that a part of the tree can be bound over the
+//! value, truncation does nothing, what a driver refuses comes back as the write's error. The kernel
+//! caches nothing but the few folders that always stay. Links are relative, so that a part of the tree can be bound over the
 //! real one (`mount --bind MOUNT/sys/devices/system/cpu /sys/devices/system/cpu` in a mount
 //! namespace of its own is how cpupower is run).
 
@@ -72,6 +72,10 @@ pub fn mount(emulator: &Emulator, at: &Path) -> io::Result<Mounted> {
 
 /// Nothing may be kept: CPUs come and go, counters move.
 const TTL: Duration = Duration::ZERO;
+/// But the folders on every way to a CPU's files stay: no hotplug and no driver takes them away. Being asked for them with each file took 28 % of a mounted
+/// test's time.
+const LASTING: [&str; 4] = ["sys", "sys/devices", "sys/devices/system", "sys/devices/system/cpu"];
+const LASTING_TTL: Duration = Duration::from_secs(3600);
 
 struct FuseFiles {
     emulator: Emulator,
@@ -83,6 +87,15 @@ impl FuseFiles {
     /// A file as the machine has it, in its owner's hands.
     fn attr(&self, inner: &Inner, id: Id) -> Result<FileAttr, Errno> {
         inner.attr(id).map(|attr| FileAttr { uid: self.owner.0, gid: self.owner.1, ..attr })
+    }
+}
+
+impl Inner {
+    /// For how long the kernel need not ask for a file again.
+    fn ttl(&self, id: Id, kind: FileType) -> &'static Duration {
+        let is_it = |path: &&str| self.machine.tree.find(path, true) == Some(id);
+        let lasts = kind == FileType::Directory && LASTING.iter().any(is_it);
+        if lasts { &LASTING_TTL } else { &TTL }
     }
 }
 
@@ -143,15 +156,16 @@ impl Filesystem for FuseFiles {
     fn lookup(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let inner = self.emulator.lock();
         let found = name.to_str().and_then(|name| inner.machine.tree.child(id(parent), name));
-        match found.ok_or(Errno::ENOENT).and_then(|child| self.attr(&inner, child)) {
-            Ok(attr) => reply.entry(&TTL, &attr, Generation(0)),
+        match found.ok_or(Errno::ENOENT).and_then(|child| Ok((child, self.attr(&inner, child)?))) {
+            Ok((child, attr)) => reply.entry(inner.ttl(child, attr.kind), &attr, Generation(0)),
             Err(e) => reply.error(e),
         }
     }
 
     fn getattr(&self, _req: &Request, ino: INodeNo, _fh: Option<FileHandle>, reply: ReplyAttr) {
-        match self.attr(&self.emulator.lock(), id(ino)) {
-            Ok(attr) => reply.attr(&TTL, &attr),
+        let inner = self.emulator.lock();
+        match self.attr(&inner, id(ino)) {
+            Ok(attr) => reply.attr(inner.ttl(id(ino), attr.kind), &attr),
             Err(e) => reply.error(e),
         }
     }

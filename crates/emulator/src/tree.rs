@@ -4,7 +4,8 @@
 //! been unplugged is kept aside and answers ENODEV, as sysfs does (fs/kernfs/file.c,
 //! `kernfs_get_active`).
 
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
 
 /// One of the files of a mounted machine's console.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,6 +102,8 @@ pub(crate) enum NodeKind {
 #[derive(Debug, Clone)]
 pub(crate) struct TreeFile {
     pub(crate) kind: NodeKind,
+    /// In its folder, or in the one that it was taken out of.
+    name: String,
     pub(crate) parent: Id,
     pub(crate) writable: bool,
     /// Times it was opened.
@@ -113,21 +116,27 @@ pub(crate) struct TreeFile {
 #[derive(Debug, Clone)]
 pub(crate) struct Tree {
     files: Vec<TreeFile>,
+    /// Paths that were found with links followed. What is asked of a machine is asked again and again; whatever takes a name away,
+    /// or leads one elsewhere, forgets them all.
+    found: RefCell<HashMap<String, Id>>,
 }
 
 /// As deep as links may lead, so that a circle ends.
 const MOST_LINKS: usize = 16;
+/// Paths that are remembered: more than a machine has files. Strangers may ask for one file under many.
+const MOST_FOUND: usize = 1 << 14;
 
 impl Tree {
     pub(crate) fn new() -> Tree {
         let top = TreeFile {
             kind: NodeKind::Folder(BTreeMap::new()),
+            name: String::new(),
             parent: TOP,
             writable: false,
             opens: 0,
             attached: true,
         };
-        Tree { files: vec![top] }
+        Tree { files: vec![top], found: RefCell::default() }
     }
 
     pub(crate) fn file(&self, id: Id) -> Option<&TreeFile> {
@@ -147,7 +156,19 @@ impl Tree {
 
     /// Finds a path; a link at its end is followed only when `follow`.
     pub(crate) fn find(&self, path: &str, follow: bool) -> Option<Id> {
-        self.walk(TOP, path, follow, 0)
+        if !follow {
+            return self.walk(TOP, path, false, 0);
+        }
+        if let Some(&id) = self.found.borrow().get(path) {
+            return Some(id);
+        }
+        let id = self.walk(TOP, path, true, 0)?;
+        let mut found = self.found.borrow_mut();
+        if found.len() >= MOST_FOUND {
+            found.clear();
+        }
+        found.insert(path.to_owned(), id);
+        Some(id)
     }
 
     /// The child of a folder, links not followed.
@@ -183,11 +204,7 @@ impl Tree {
         let mut at = id;
         while at != TOP && parts.len() < 64 {
             let Some(file) = self.file(at) else { break };
-            let name = self
-                .names(file.parent)
-                .and_then(|names| names.iter().find(|(_, i)| **i == at))
-                .map_or("?", |(name, _)| name.as_str());
-            parts.push(name.to_owned());
+            parts.push(file.name.as_str());
             at = file.parent;
         }
         parts.reverse();
@@ -196,9 +213,21 @@ impl Tree {
 
     fn add(&mut self, parent: Id, name: &str, kind: NodeKind) -> Id {
         let id = self.files.len() as Id;
-        self.files.push(TreeFile { kind, parent, writable: false, opens: 0, attached: true });
-        if let Some(TreeFile { kind: NodeKind::Folder(names), .. }) = self.files.get_mut(parent as usize) {
-            names.insert(name.to_owned(), id);
+        let name = name.to_owned();
+        self.files.push(TreeFile {
+            kind,
+            name: name.clone(),
+            parent,
+            writable: false,
+            opens: 0,
+            attached: true,
+        });
+        let replaced = match self.files.get_mut(parent as usize) {
+            Some(TreeFile { kind: NodeKind::Folder(names), .. }) => names.insert(name, id).is_some(),
+            _ => false,
+        };
+        if replaced {
+            self.found.get_mut().clear();
         }
         id
     }
@@ -227,8 +256,14 @@ impl Tree {
         let parent = self.folder(folder);
         match self.child(parent, name) {
             Some(id) => {
+                let leads = |kind: &NodeKind| matches!(kind, NodeKind::Folder(_) | NodeKind::Link(_));
+                let mut leads_elsewhere = leads(&kind);
                 if let Some(file) = self.file_mut(id) {
+                    leads_elsewhere |= leads(&file.kind);
                     file.kind = kind;
+                }
+                if leads_elsewhere {
+                    self.found.get_mut().clear();
                 }
                 id
             }
@@ -253,12 +288,14 @@ impl Tree {
             Some(NodeKind::Folder(names)) => names.remove(name)?,
             _ => return None,
         };
+        self.found.get_mut().clear();
         self.mark(id, false);
         Some(id)
     }
 
     /// Puts a file back that was taken out.
     pub(crate) fn attach(&mut self, path: &str, id: Id) {
+        self.found.get_mut().clear();
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
         let parent = self.folder(folder);
         if let Some(TreeFile { kind: NodeKind::Folder(names), .. }) = self.file_mut(parent) {
@@ -266,6 +303,7 @@ impl Tree {
         }
         if let Some(file) = self.file_mut(id) {
             file.parent = parent;
+            name.clone_into(&mut file.name);
         }
         self.mark(id, true);
     }
@@ -301,5 +339,53 @@ impl Tree {
             }
             None => found.push((path.to_owned(), id)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whatever is done to the tree, a path is found where a walk finds it.
+    #[test]
+    fn what_was_found_is_found_anew_after_a_change() {
+        let mut tree = Tree::new();
+        let paths = ["a/x", "a/b/y", "l/x", "l/b/y", "a//b/./y", "a", "l", "m", "n/y"];
+        let look = |tree: &Tree, what: &str| {
+            for follow in [true, false, true] {
+                for path in paths {
+                    assert_eq!(tree.find(path, follow), tree.walk(TOP, path, follow, 0), "{what}: {path}");
+                }
+            }
+        };
+        tree.text("a/x", 1);
+        let y = tree.text("a/b/y", 2);
+        tree.link("l", "a");
+        look(&tree, "made");
+        tree.text("a/x", 3);
+        look(&tree, "written");
+        tree.link("l", "a/b");
+        look(&tree, "linked elsewhere");
+        let folder = tree.detach("a/b").expect("there");
+        assert_eq!(tree.find("a/b/y", true), None);
+        look(&tree, "taken out");
+        tree.attach("n", folder);
+        assert_eq!(tree.find("n/y", true), Some(y));
+        look(&tree, "put back elsewhere");
+        tree.link("l", "n");
+        look(&tree, "linked to it");
+        tree.text("l", 4);
+        look(&tree, "a file in place of a link");
+        tree.link("n", "a");
+        look(&tree, "a link in place of a folder");
+        tree.text("m", 5);
+        look(&tree, "a file");
+        tree.text("m/k", 6);
+        look(&tree, "a folder in place of a file");
+        let taken = tree.detach("a/x").expect("there");
+        tree.text("a/x", 7);
+        look(&tree, "another file of its name");
+        tree.attach("a/x", taken);
+        look(&tree, "the first one again");
     }
 }

@@ -2,7 +2,7 @@
 //! machine ending before and after every operation: originals come back, or what differs is named.
 
 use crate::private::fault::{self, FaultPlan, Mode, arm, disarm};
-use crate::set::journal::{self, OpenJournal};
+use crate::set::journal::{self, Listing, OpenJournal};
 use crate::set::original::{Layer, boot_id, put_back_all};
 use crate::set::target::Target;
 use crate::set::transaction::{Change, Transaction};
@@ -10,6 +10,7 @@ use std::cell::RefCell;
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 use wattwise_emulator::Emulator;
 use wattwise_hw::root::{Access, Node, Root};
 
@@ -141,16 +142,31 @@ fn play(root: &dyn Root, folder: &Path, within: usize, end: FaultEnd) -> String 
     said.into_inner()
 }
 
+/// The journals of a folder, of which nobody lives who could hold one. A child that another test has forked and that has not begun its
+/// program yet has our files, and so their locks: it is waited for.
+fn unheld(folder: &Path) -> Listing {
+    let begun = Instant::now();
+    loop {
+        let listing = journal::list(folder).expect("a folder of journals");
+        let held: Vec<_> =
+            listing.journals.iter().filter(|found| found.held).map(|found| &found.path).collect();
+        if held.is_empty() {
+            return listing;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(10), "held: {held:?}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
 /// What `restore` does, without faults. What it could not do.
 pub(super) fn restore(root: &dyn Root, folder: &Path) -> Vec<(String, String)> {
-    let listing = journal::list(folder).expect("a folder of journals");
+    let listing = unheld(folder);
     assert!(listing.unreadable.is_empty(), "{:?}", listing.unreadable);
     let boot = boot_id(root);
     let layer = |found: &'_ OpenJournal| found.boot_id == boot;
     let layers = listing.journals.iter().map(|f| if layer(f) { f.layer() } else { Layer::Left(&[]) });
     let all = put_back_all(root, layers);
     for (found, restored) in listing.journals.into_iter().zip(&all) {
-        assert!(!found.held, "nobody lives who could hold it");
         found.finish(restored).expect("writable");
     }
     // What the newer one takes for somebody else's is the older one's, who puts it back: values are compared.

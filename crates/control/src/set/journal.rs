@@ -261,10 +261,9 @@ fn finish((place, boot_id): (&JournalPlace, &str), file: &mut File, restored: &R
 
 /// Notes the values that the journals of a boot have replaced, the newest first; this one's, where it stays.
 fn note(place: &JournalPlace, boot_id: &str, stays: bool) -> io::Result<()> {
-    let listing = list_open(&place.folder, OFlags::RDONLY)?;
     let counts =
         |journal: &OpenJournal| journal.boot_id == boot_id && (stays || journal.place.name != place.name);
-    let journals = listing.journals.into_iter().filter(counts);
+    let journals = newest_first(&place.folder, OFlags::RDONLY)?.filter_map(Result::ok).filter(counts);
     let values = |item: Item| match item.target {
         Target::File(path) if !item.back && !item.appeared => Some((path, item.original)),
         _ => None,
@@ -303,24 +302,33 @@ fn list_for(folder: &Path, how: OFlags) -> io::Result<Listing> {
 
 fn list_open(folder: &Arc<PrivateFolder>, how: OFlags) -> io::Result<Listing> {
     let mut listing = Listing::default();
-    for (_, name) in names(folder)?.into_iter().rev() {
+    for journal in newest_first(folder, how)? {
+        match journal {
+            Ok(found) => listing.journals.push(found),
+            Err(unreadable) => listing.unreadable.push(unreadable),
+        }
+    }
+    Ok(listing)
+}
+
+/// Each journal of a folder, read when it is asked for; or its path and why it cannot be read.
+fn newest_first(
+    folder: &Arc<PrivateFolder>,
+    how: OFlags,
+) -> io::Result<impl Iterator<Item = Result<OpenJournal, (PathBuf, String)>>> {
+    let open = move |(_, name): (u64, String)| {
         let path = folder.path().join(&name);
         let file = match folder.file(&name, how) {
             Ok(file) => file,
             // Put back and removed by another since we listed it.
-            Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
-            Err(e) => {
-                listing.unreadable.push((path, e.to_string()));
-                continue;
-            }
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return None,
+            Err(e) => return Some(Err((path, e.to_string()))),
         };
         let locked = file.try_lock().is_err();
-        match read(JournalPlace { folder: folder.clone(), name }, file, locked) {
-            Ok(found) => listing.journals.push(found),
-            Err(why) => listing.unreadable.push((path, why)),
-        }
-    }
-    Ok(listing)
+        let place = JournalPlace { folder: folder.clone(), name };
+        Some(read(place, file, locked).map_err(|why| (path, why)))
+    };
+    Ok(names(folder)?.into_iter().rev().filter_map(open))
 }
 
 fn read(place: JournalPlace, file: File, locked: bool) -> Result<OpenJournal, String> {

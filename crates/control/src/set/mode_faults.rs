@@ -90,7 +90,7 @@ fn a_value_that_cannot_be_read_at_the_end_is_put_back() {
 }
 
 #[test]
-#[ignore = "long: WATTWISE_ALL_POINTS=1, three minutes; else every 11th point"]
+#[ignore = "long: WATTWISE_ALL_POINTS=1 tries every point, else every 11th"]
 fn a_mode_with_its_governor_survives_a_fault_at_every_point() {
     let every = if std::env::var_os("WATTWISE_ALL_POINTS").is_some() { 1 } else { 11 };
     println!("{} points of failure", sweep(|step| step * every));
