@@ -33,10 +33,11 @@
 //! - **How many cells must agree** ([`AgreementCount`]): the kernel's own number less a margin. One pair of boots is one throw,
 //!   and the model is held against a third boot. On one CPU the margin is the spread of the model's number over seven
 //!   boots: 47 or 48 in levels, 44 to 48 in order. In idle states of `menu` the kernel's best pair counts, since the model is nearer
-//!   to each boot than most boots are to each other: 46, 46, 46, 47 and 48 in five. Changes have as much as levels. On four CPUs the margin is one cell: the number is already the lower of two, and the model has the
+//!   to each boot than most boots are to each other: 43 to 48 in 28 boots, median 46. Changes have as much as levels. On four CPUs the margin is one cell: the number is already the lower of two, and the model has the
 //!   recording's own moments, which another boot has not.
-//! - **Two boots decide.** A margin makes one boot's chance small, not nought. A boot that is out is followed by another, and the lab fails if that is
-//!   out as well: a fault of the model is in both.
+//! - **Several boots decide.** A margin makes one boot's chance small, not nought. A boot that is out is followed by another, and the lab fails if all
+//!   are out: a fault of the model is in each. On one CPU under `menu` there are three: of 28 boots two had fewer than 44 idle states, one right after the
+//!   other. Elsewhere there are two.
 //! - **How far one cell may be off** ([`AgreementLimits::levels_points`], [`AgreementLimits::idle_points`], [`changes_far`]): the count
 //!   lets some cells differ, and this bounds them. On one CPU the limit is the kernel's worst cell and about a
 //!   third more: 15 points at a level for both idle governors; in an idle state 50 for `menu` and 15 for `ladder`. On four CPUs the worst of every cell is not known. There it is
