@@ -12,6 +12,14 @@ TARGET = $${CARGO_TARGET_DIR:-target}
 FEATURES = --features wattwise/full,wattwise-live/schema
 # The Python module is built and tested by `make python`: its libraries are large.
 WITHOUT = --exclude wattwise-python
+# What the tests are built of. Scripts that can do with the same programs take them by this: another choice of packages or features
+# would compile half of them again.
+export TEST_SET = --workspace $(WITHOUT) $(FEATURES)
+# Chores and the lab's host, built as the tests are: alone they would be built of libraries with other features, from the ground up.
+XTASK = $(CARGO) build $(TEST_SET) --bin xtask --quiet && $(TARGET)/debug/xtask
+LAB = $(CARGO) build $(TEST_SET) --bin wattwise-lab --quiet && $(TARGET)/debug/wattwise-lab
+# What lints leave out: nothing in `make verify`.
+UNLINTED = $(WITHOUT)
 # Seconds for each fuzz target in `make verify`.
 FUZZ_SECONDS ?= 8
 # Seconds of the watched long runs in `make soak`.
@@ -19,26 +27,26 @@ SOAK_SECONDS ?= 1800
 # Damaged files that `make soak` gives to whole commands.
 SOAK_INPUTS ?= 1000000
 
-.PHONY: check test commands commands-a-l commands-m-z parts verify soak unit clippy lint tools fuzz miri loom tsan interposer posix trees bench peers lab python clean
+.PHONY: check test commands commands-a-l commands-m-z parts verify soak unit clippy lint tools fuzz miri loom tsan interposer posix trees bench peers lab lab-instructions python clean
 
 check: clippy unit
 
 clippy:
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy --workspace $(WITHOUT) --all-targets $(FEATURES) --quiet -- -D warnings
+	$(CARGO) clippy --workspace $(UNLINTED) --all-targets $(FEATURES) --quiet -- -D warnings
 	$(CARGO) clippy -p wattwise-locks --no-default-features --quiet -- -D warnings
-	$(CARGO) xtask arrows
-	$(CARGO) xtask writers
-	$(CARGO) xtask files --check
+	$(XTASK) arrows
+	$(XTASK) writers
+	$(XTASK) files --check
 	sh scripts/commit-hygiene.sh
 
 # The docs with the lints: a link that leads nowhere is an error.
 lint: clippy
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace $(WITHOUT) --no-deps $(FEATURES) --quiet
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace $(UNLINTED) --no-deps $(FEATURES) --quiet
 
 # Long tests are left to `make test`: #[ignore].
 unit:
-	$(CARGO) test --workspace $(WITHOUT) $(FEATURES) --quiet --lib --bins
+	$(CARGO) test $(TEST_SET) --quiet --lib --bins
 
 # Installs what the tests need, saying so; without root it names the command.
 tools:
@@ -46,55 +54,58 @@ tools:
 
 # Builds serialise on target/, so everything is built first; then two test jobs run at a time.
 test: tools
-	$(CARGO) test --workspace $(WITHOUT) $(FEATURES) --no-run --quiet
+	$(CARGO) test $(TEST_SET) --no-run --quiet
 	$(MAKE) --jobs=2 --output-sync=target commands-m-z commands-a-l parts
 
 # Tests of the commands and of the crates from outside, in two halves by name that take about as long.
 commands: commands-m-z commands-a-l
 
 commands-a-l:
-	WATTWISE_KILL_EVERY=24 $(CARGO) test --workspace $(WITHOUT) $(FEATURES) --test '[a-l]*' -- --include-ignored
+	WATTWISE_KILL_EVERY=24 $(CARGO) test $(TEST_SET) --test '[a-l]*' -- --include-ignored
 
 commands-m-z:
-	WATTWISE_SEQUENCES=200 $(CARGO) test --workspace $(WITHOUT) $(FEATURES) --test '[m-z]*' -- --include-ignored
+	WATTWISE_SEQUENCES=200 $(CARGO) test $(TEST_SET) --test '[m-z]*' -- --include-ignored
 
 # Tests of the parts from inside, the long ones too; examples in the docs; figures that are drawn from data.
 parts:
-	$(CARGO) test --workspace $(WITHOUT) $(FEATURES) --lib --bins --examples -- --include-ignored
-	$(CARGO) test --workspace $(WITHOUT) $(FEATURES) --doc
-	$(CARGO) xtask charts --check
-	$(CARGO) run --release --quiet -p wattwise-study --example studies -- --check docs/notes/studies.md
-	$(CARGO) xtask machines --check
+	$(CARGO) test $(TEST_SET) --lib --bins --examples -- --include-ignored
+	$(CARGO) test $(TEST_SET) --doc
+	$(XTASK) charts --check
+	$(TARGET)/debug/examples/studies --check docs/notes/studies.md
+	$(XTASK) machines --check
 
-# The lab alone, since its guests want a quiet host; then two at a time what mostly waits for one CPU.
-verify: lint
+# The lab's guests by the host's clock alone, since they want a quiet host; then two at a time what mostly waits for one CPU.
+verify:
+	$(MAKE) lint UNLINTED=
 	sh scripts/tools.sh verify
-	$(CARGO) clippy --workspace --quiet -- -D warnings
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc -p wattwise-python --no-deps --quiet
 	sh scripts/first-command.sh
-	$(MAKE) lab
-	sh scripts/perfetto.sh
+	$(MAKE) lab CLOCK='--clock host'
+	PROFILE=release sh scripts/perfetto.sh
 	sh scripts/deny.sh
-	$(MAKE) --jobs=2 --output-sync=target python loom fuzz trees miri
+	$(MAKE) --jobs=2 --output-sync=target python lab-instructions loom fuzz trees miri
 	bash scripts/posix-tests.sh --quick
 	sh scripts/mutated.sh 3000
 	sh scripts/soak.sh 60
 	PROFILE=dev sh scripts/package.sh --check
-	$(CARGO) build -p wattwise -p wattwise-daemon --bins --features wattwise/full --quiet
+	$(CARGO) test $(TEST_SET) --no-run --quiet
 	sh scripts/ppd-clients.sh $(TARGET)/debug
 	python3 scripts/prometheus.py $(TARGET)/debug
 
 # The Python package in empty environments of the oldest and the newest Python, with its tests; downloads libraries.
 python:
-	sh scripts/python.sh
+	PROFILE=dev sh scripts/python.sh
 
 fuzz:
 	sh scripts/fuzz.sh $(NIGHTLY) $(FUZZ_SECONDS)
 
 # Stock 6.1 kernel in QEMU: our modules and the kernel's own governors (docs/notes/lab.md).
 lab:
-	$(CARGO) lab $(CLOCK)
+	$(LAB) $(CLOCK)
 	sh scripts/dkms.sh --check "$$(ls -d $(TARGET)/lab/kernel-6.1/usr/src/linux-headers-*-amd64)"
+
+# Of these the guests whose clock follows their instructions: other work beside them changes nothing.
+lab-instructions:
+	$(LAB) --clock instructions
 
 # The locks: every order of memory accesses (1 min), undefined behaviour, data races.
 loom:
@@ -118,9 +129,9 @@ soak: tsan
 	WATTWISE_MACHINES=all $(CARGO) test -p wattwise --features full --test measured_road -- --ignored
 	WATTWISE_KILLS=200 WATTWISE_DBUS_INPUTS=50000 $(CARGO) test -p wattwise-daemon --features dbus --test killed --test strangers
 	sh scripts/mutated.sh $(SOAK_INPUTS)
-	$(CARGO) lab rules --kernel 6.12
-	$(CARGO) lab rules --kernel 7.2
-	$(CARGO) lab rules vpower burst powerctl --kernel checked
+	$(LAB) rules --kernel 6.12
+	$(LAB) rules --kernel 7.2
+	$(LAB) rules vpower burst powerctl --kernel checked
 
 # Others' tests, unchanged, from Debian's source packages: posixtestsuite's and glibc's own of mutexes and condition variables
 # under the interposer; hwloc's and util-linux's captured machines through `info`.

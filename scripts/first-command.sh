@@ -14,5 +14,6 @@ cmp "$work/one.json" "$work/two.json"
 policies=$(grep -c '"policy":' "$work/one.json")
 [ "$policies" -ge 12 ] || { echo "first-command: only $policies policies" >&2; exit 1; }
 grep -q '"source": "recorded: ' "$work/one.json"
-WATTWISE_COMPARISON="$work/one.json" cargo test --quiet --workspace --features wattwise/full,wattwise-live/schema --test schema
+# Several words.
+WATTWISE_COMPARISON="$work/one.json" cargo test --quiet ${TEST_SET:--p wattwise --features full,wattwise-live/schema} --test schema
 echo "first-command: $policies policies, the same bytes twice"

@@ -10,10 +10,17 @@ command -v maturin >/dev/null || {
     echo "wheel: no maturin; install it with 'pip install maturin'" >&2
     exit 3
 }
-cargo build --profile "$profile" -p wattwise --features full --quiet
+built=$target/$profile
+if [ "$profile" = dev ]; then
+    built=$target/debug
+    # Several words: under make the program is there as the tests have it.
+    cargo build --quiet ${TEST_SET:--p wattwise --features full} --bin wattwise
+else
+    cargo build --profile "$profile" -p wattwise --features full --quiet
+fi
 scripts=crates/python/wattwise.data/scripts
 mkdir -p "$scripts" "$out"
-cp "$target/$profile/wattwise" "$scripts/wattwise"
+cp "$built/wattwise" "$scripts/wattwise"
 # Names of functions are a third of it.
 ! command -v strip >/dev/null || strip "$scripts/wattwise"
 rm -f "$out"/wattwise-*.whl
