@@ -77,17 +77,27 @@ machines! {
     virtual_machine_keeps_what_was_applied: "vm-2cpu",
 }
 
-/// A machine, the policy that is in force after these writes: files below `cpu`, and values.
-type Left = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
-/// Limits of every kind, as other programs leave them.
-const LEFT: [Left; 6] = [
-    (
-        "hybrid-laptop",
+/// The policy that is in force after these writes: files below `cpu`, and values.
+type Left = (&'static str, &'static [(&'static str, &'static str)]);
+
+macro_rules! left_in_force {
+    ($($test:ident: $name:literal, $left:expr;)*) => {
+        $(
+            #[test]
+            fn $test() {
+                what_is_in_force_is_kept_or_lifted($name, $left);
+            }
+        )*
+    };
+}
+
+// Limits of every kind, as other programs leave them.
+left_in_force! {
+    hwp_s_limits_are_kept_or_lifted: "hybrid-laptop", (
         "hwp+max=40%+min=20%+latency=150us",
         &[("intel_pstate/max_perf_pct", "40"), ("intel_pstate/min_perf_pct", "20"), (LATENCY, "150")],
-    ),
-    (
-        "core-i5-2gen",
+    );
+    tunables_are_kept_or_lifted: "core-i5-2gen", (
         "ondemand:up=40,rate=150000,io_is_busy=yes+latency=20us",
         &[
             ("cpufreq/ondemand/up_threshold", "40"),
@@ -95,24 +105,29 @@ const LEFT: [Left; 6] = [
             ("cpufreq/ondemand/io_is_busy", "1"),
             (LATENCY, "20"),
         ],
-    ),
-    ("amd-laptop", "amd-pstate-epp+noboost+latency=10us", &[("cpufreq/boost", "0"), (LATENCY, "10")]),
-    ("arm-big-little", "schedutil+cmax=cpu-sleep", &[("cpu*/cpuidle/state2/disable", "1")]),
-    (
-        "arm-big-little",
+    );
+    no_boost_is_kept_or_lifted: "amd-laptop", (
+        "amd-pstate-epp+noboost+latency=10us",
+        &[("cpufreq/boost", "0"), (LATENCY, "10")],
+    );
+    shut_c_states_of_arm_are_kept_or_lifted: "arm-big-little", (
+        "schedutil+cmax=cpu-sleep",
+        &[("cpu*/cpuidle/state2/disable", "1")],
+    );
+    tunables_of_each_policy_are_kept_or_lifted: "arm-big-little", (
         "schedutil:rate_limit=12345",
         &[
             ("cpufreq/policy0/schedutil/rate_limit_us", "12345"),
             ("cpufreq/policy4/schedutil/rate_limit_us", "12345"),
         ],
-    ),
+    );
     // How fast its boost is acpi-cpufreq does not tell: the model has none, and what is off stays off.
-    (
-        "core-i5-2gen",
+    shut_c_states_are_kept_or_lifted: "core-i5-2gen", (
         "ondemand+cmax=C1",
         &[("cpufreq/boost", "0"), ("cpu*/cpuidle/state2/disable", "1"), ("cpu*/cpuidle/state3/disable", "1")],
-    ),
-];
+    );
+}
+
 const LATENCY: &str = "cpu*/power/pm_qos_resume_latency_us";
 
 /// Writes a file of a mounted machine's CPUs; `cpu*` is each of them.
@@ -129,34 +144,31 @@ fn left(m: &Machine, file: &str, value: &str) {
 
 /// What others have left in force is the reference, in a capture as on the machine. What is applied then is in force without it,
 /// or with it where it is kept: asked again, the machine keeps what it has.
-#[test]
-fn whatever_is_in_force_is_kept_or_lifted() {
-    for (name, in_force, files) in LEFT {
-        let Some(m) = Machine::mounted(name) else { return };
-        let root = m.root();
-        files.iter().for_each(|(file, value)| left(&m, file, value));
-        m.done(&["capture", "--root", &root, "-o", "as it is.wattwise"]);
-        let first = m.compared("as it is.wattwise", "first.json");
-        assert_eq!(first["reference"], in_force, "{name}");
-        let before = m.settings();
-        m.done(&["set", "--root", &root, "--policy", "current"]);
-        assert_eq!(m.settings(), before, "{name}: what is in force");
-        m.done(&["set", "--root", &root, "--policy", in_force]);
-        assert_eq!(m.in_force(&root), in_force, "{name}: its own policy changes nothing");
+fn what_is_in_force_is_kept_or_lifted(name: &str, (in_force, files): Left) {
+    let Some(m) = Machine::mounted(name) else { return };
+    let root = m.root();
+    files.iter().for_each(|(file, value)| left(&m, file, value));
+    m.done(&["capture", "--root", &root, "-o", "as it is.wattwise"]);
+    let first = m.compared("as it is.wattwise", "first.json");
+    assert_eq!(first["reference"], in_force, "{name}");
+    let before = m.settings();
+    m.done(&["set", "--root", &root, "--policy", "current"]);
+    assert_eq!(m.settings(), before, "{name}: what is in force");
+    m.done(&["set", "--root", &root, "--policy", in_force]);
+    assert_eq!(m.in_force(&root), in_force, "{name}: its own policy changes nothing");
 
-        m.done(&["set", "--root", &root, "--from", "first.json"]);
-        let again = m.done(&["set", "--root", &root, "--from", "first.json", "--dry-run"]);
-        assert!(again.contains("nothing would change: all is as asked"), "{name}: {again}");
-        m.done(&["capture", "--root", &root, "-o", "afterwards.wattwise"]);
-        let second = m.compared("afterwards.wattwise", "second.json");
-        assert_eq!(
-            second["answer"]["recommended"], second["reference"],
-            "{name}: after {}",
-            first["answer"]["apply"]
-        );
-        m.done(&["restore", "--root", &root]);
-        assert_eq!(m.in_force(&root), in_force, "{name}: put back");
-    }
+    m.done(&["set", "--root", &root, "--from", "first.json"]);
+    let again = m.done(&["set", "--root", &root, "--from", "first.json", "--dry-run"]);
+    assert!(again.contains("nothing would change: all is as asked"), "{name}: {again}");
+    m.done(&["capture", "--root", &root, "-o", "afterwards.wattwise"]);
+    let second = m.compared("afterwards.wattwise", "second.json");
+    assert_eq!(
+        second["answer"]["recommended"], second["reference"],
+        "{name}: after {}",
+        first["answer"]["apply"]
+    );
+    m.done(&["restore", "--root", &root]);
+    assert_eq!(m.in_force(&root), in_force, "{name}: put back");
 }
 
 /// A result is what `ab`, `run` and `compare` take, and what they print goes into a shell as it is.

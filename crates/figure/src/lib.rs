@@ -1,6 +1,6 @@
 //! Figures: what a number is in (`units`, `share`), how it spreads (`spread`, `histogram`), where it comes from
 //! (`provenance`), what may be asked of a machine (`setting`), the normal distribution that draws use (`normal`), small linear
-//! systems (`linear`), what chance alone gives (`tail`), what two samples say of each other (`verdict`), and what may be said of
+//! systems and lines through points (`linear`, `ridge`), what chance alone gives (`tail`), what two samples say of each other (`verdict`), and what may be said of
 //! one while it grows (`sequence`).
 //!
 //! The ground floor: it uses no other crate of wattwise, and any may use it.
@@ -13,6 +13,7 @@ pub mod mistake;
 pub mod normal;
 pub mod provenance;
 pub mod random;
+pub mod ridge;
 pub mod sequence;
 pub mod setting;
 pub mod share;

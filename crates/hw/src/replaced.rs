@@ -16,21 +16,22 @@ pub const PATH: &str = "run/wattwise/replaced";
 /// Its name in the folder of the journals.
 pub const NAME: &str = "replaced";
 
-/// The most layers that are read of a note; who sets more often is told by the newest.
+/// The most layers of a note; who sets more often is told by the newest.
 const MOST: usize = 6;
 
 /// A machine's values before one change of settings, where they are others than now.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Replaced(BTreeMap<String, String>);
 
-/// A note's text.
+/// A note's text. Of layers that come one by one, newest first, no more are asked for than are noted.
 pub fn note(layers: impl IntoIterator<Item = Vec<(String, String)>>) -> String {
     let is_a_line =
         |(path, value): &(String, String)| !path.contains(char::is_whitespace) && !value.contains('\n');
     let lines = |layer: Vec<(String, String)>| -> String {
         layer.into_iter().filter(is_a_line).map(|(path, value)| format!("{path} {value}\n")).collect()
     };
-    let layers: Vec<String> = layers.into_iter().map(lines).filter(|text| !text.is_empty()).collect();
+    let layers: Vec<String> =
+        layers.into_iter().map(lines).filter(|text| !text.is_empty()).take(MOST).collect();
     layers.join("\n")
 }
 
@@ -110,6 +111,18 @@ mod tests {
             assert_eq!(before(0, file).as_deref(), newest, "{file}");
             assert_eq!(before(1, file).as_deref(), oldest, "{file}");
         }
+    }
+
+    /// Each layer is a journal that has to be read.
+    #[test]
+    fn no_more_layers_are_asked_for_than_are_noted() {
+        let mut asked = 0;
+        let layers = std::iter::repeat_with(|| {
+            asked += 1;
+            vec![("sys/a".to_owned(), asked.to_string())]
+        });
+        assert_eq!(note(layers.take(1000)).split("\n\n").count(), MOST);
+        assert_eq!(asked, MOST);
     }
 
     #[test]

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
+use wattwise_figure::ridge::{self, Points};
 use wattwise_model::estimate::cluster::{self, Cluster, Ends};
-use wattwise_model::estimate::ridge::{self, Points};
 use wattwise_model::estimate::server::{self, MeasuredServer, Server};
 use wattwise_model::estimate::{Watts, data};
 use wattwise_model::machine::{MachineModel, builtin, file};
@@ -386,7 +386,7 @@ fn table(
             | server | active idle | 100 % |\n|---|---|---|\n";
     for (name, part, years) in [
         ("xeon-4210", "Silver 4210", [2019.0, 64.0]),
-        ("sapphire-rapids-server", "Platinum 8480", [2023.0, 256.0]),
+        ("sapphire-rapids-server", "Platinum 8480+", [2023.0, 256.0]),
     ] {
         let Some(m) = machines.iter().find(|m| m.name == name) else { continue };
         let (rest, full) = m.rest_and_full_w();
@@ -400,6 +400,7 @@ fn table(
             mhz: f64::from(m.kinds[0].base_khz) / 1e3,
             memory_gb,
             year,
+            design_w: None,
         };
         let told = |s: &Server| {
             let watts = estimator.watts(s);

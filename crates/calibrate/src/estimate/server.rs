@@ -35,6 +35,7 @@ pub(crate) fn wall(seen: &SeenMachine) -> Option<Wall> {
         mhz: khz as f64 * 1e-3,
         memory_gb: seen.memory_gb.unwrap_or(MEMORY_GB_A_CORE * cores),
         year: seen.year?,
+        design_w: seen.limit_w,
     };
     let estimator = Estimator::bundled();
     let watts = estimator.watts(&server);

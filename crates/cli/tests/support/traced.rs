@@ -82,7 +82,8 @@ fn whole(log: &str) -> Vec<String> {
         } else if call.starts_with("<... ") {
             let rest = call.split_once("resumed>").map_or("", |(_, rest)| rest);
             calls.push(begun.remove(thread).unwrap_or_default() + rest);
-        } else if !call.starts_with("+++") {
+        } else if !(call.starts_with("+++") || call == "???( <detached ...>") {
+            // `???`: a thread that ended with its process before strace had read which call it was about to make.
             calls.push(call.to_owned());
         }
     }

@@ -17,12 +17,12 @@
 //! more: one inside is as good a guess, and better within one level.
 //!
 //! Every SoC counts the same, whatever the number of its clusters and runs. Both fits are ridge regressions
-//! ([`super::ridge`]), their penalties chosen by leaving one SoC out in turn; the width of the power's interval too.
+//! ([`wattwise_figure::ridge`]), their penalties chosen by leaving one SoC out in turn; the width of the power's interval too.
 
 use super::Watts;
-use super::ridge::{self, ColumnScale, Points};
 use super::table::{Expected, MeasurementTable, TableError};
 use std::collections::BTreeMap;
+use wattwise_figure::ridge::{self, ColumnScale, Points};
 
 /// Columns that a table must have.
 pub const COLUMNS: &[&str] =

@@ -6,13 +6,13 @@
 //! | [`cluster`] | speed and power of a cluster at its two ends | both at every level, and the level of least energy |
 //! | [`sheet`] | a data sheet: cores, clocks, design power | a whole machine file whose watts are drawn |
 //!
-//! Each fit is a ridge regression ([`mod@ridge`]) with an interval that holds nine of ten systems of a kind that the fit
+//! Each fit is a ridge regression ([`wattwise_figure::ridge`]) with an interval that holds nine of ten systems of a kind that the fit
 //! has not seen: its width comes from leaving whole kinds out. The data are in `machines/data`, with their terms;
 //! `cargo xtask machines` makes the fits and the measured machines anew.
 
 pub mod cluster;
+pub mod design_power;
 pub mod processor;
-pub mod ridge;
 pub mod server;
 pub mod sheet;
 pub mod table;

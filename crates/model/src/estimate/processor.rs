@@ -28,6 +28,15 @@ pub struct Processor {
     pub low_power: bool,
 }
 
+impl Processor {
+    /// Whether it is for machines of one socket and a desktop's size: Xeon 3xxx, E3 and E-2xxx, Core.
+    pub fn is_entry(&self) -> bool {
+        let series = ["Xeon E3 ", "Xeon E-", "Core "];
+        let hundreds = self.family.strip_prefix("Xeon 3").is_some_and(|rest| rest.ends_with("xx"));
+        hundreds || series.into_iter().any(|s| self.family.starts_with(s))
+    }
+}
+
 /// Intel servers of this year are of the later line where nothing else tells.
 const INTEL_LATE: f64 = 2012.0;
 /// AMD's likewise.
@@ -135,6 +144,22 @@ fn is_low_power(word: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn entry_parts_are_told_by_their_series() {
+        for (name, entry) in [
+            ("Intel Xeon X3360", true),
+            ("Intel Xeon E3-1260L v5", true),
+            ("Intel Xeon E-2388G", true),
+            ("Intel Core i5-7500", true),
+            ("Intel Xeon E5-2660", false),
+            ("Intel Xeon Silver 4310", false),
+            ("Intel Xeon X5570", false),
+            ("AMD EPYC 7313", false),
+        ] {
+            assert_eq!(read(name, 2012.0).is_entry(), entry, "{name}");
+        }
+    }
 
     #[test]
     fn names_as_systems_and_results_have_them() {

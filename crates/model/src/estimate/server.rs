@@ -8,27 +8,27 @@
 //! 2. when it was sold: the year and its square, and how much less each chip, core and MHz takes as years go by (products);
 //! 3. what it is by its name: a low-power part, AMD, Intel since Sandy Bridge, AMD since Zen (see [`super::processor`]).
 //!
-//! The columns are scaled to unit variance and penalised ([`super::ridge`]); the penalty is that of [`PENALTIES`] which
+//! The columns are scaled to unit variance and penalised ([`wattwise_figure::ridge`]); the penalty is that of [`PENALTIES`] which
 //! predicts best when each processor family is left out in turn. Residuals far out weigh less. A family counts by the
 //! square root of its results: 66 results with one family of processors are not 66 machines.
 //!
 //! **Interval**: the half width in logarithms that held nine of ten residuals of the families left out.
 //!
-//! **Newer servers** than all that was fitted to have a fit of their own, [`Ahead`]: its penalty and its interval are those that would
-//! have held for what came in the five years after each year of the data, by what was known before it. It follows the trends further
-//! than the other, and its intervals are 1.6 to 1.8 times as wide, in logarithms.
+//! **Newer servers** than all that was fitted to have a fit of their own, from the design power of their packages: [`ahead`].
 //!
-//! **Where it ends**: inputs beyond those seen are taken as the nearest that was; a tenth of the span is allowed, to newer servers half
-//! of it and five years. What it cannot know: disks, fans, the supply's size and the firmware's profile; two systems of the same description differ by
+//! **Where it ends**: inputs beyond those seen are taken as the nearest that was; a tenth of the span is allowed. What it cannot know: disks, fans, the supply's size and the firmware's profile; two systems of the same description differ by
 //! some 10 %. Results are tuned by their vendors: a server of the same make in service draws more.
+
+pub mod ahead;
 
 use super::Watts;
 use super::processor::{self, ProcessorLine};
-use super::ridge::{self, ColumnScale, Points};
 use super::table::{Expected, MeasurementTable, TableError};
+use ahead::Ahead;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use wattwise_figure::mistake::sentence;
+use wattwise_figure::ridge::{self, ColumnScale, Points};
 
 /// Loads of the benchmark, as shares of the greatest throughput; 0 is active idle.
 pub const LOADS: [f64; 11] = [1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.0];
@@ -57,25 +57,8 @@ pub const COLUMNS: &[&str] = &[
 ];
 /// What the penalty is chosen from, per unit of weight: from all but none to one that bends the fit.
 pub const PENALTIES: [f64; 4] = [3e-4, 1e-3, 3e-3, 1e-2];
-/// How far inputs may lie beyond those seen.
-#[derive(Clone, Copy)]
-struct Beyond {
-    /// A share of their span.
-    share: f64,
-    /// Of the year: so many after the last, where that is not the same share.
-    years: Option<f64>,
-}
-
-/// Of servers of the years that were seen: next to nothing is beyond.
-const WITHIN: Beyond = Beyond { share: 0.1, years: None };
-/// Of newer ones, which have more cores and memory than any before.
-const AHEAD: Beyond = Beyond { share: 0.5, years: Some(HORIZON) };
-/// Years ahead that a fit is tried on.
-const HORIZON: f64 = 5.0;
-/// What the penalty of a fit for newer servers is chosen from.
-const AHEAD_PENALTIES: [f64; 3] = [1e-2, 3e-2, 1e-1];
-/// Fewer earlier results than this tell nothing of later ones.
-const LEAST_EARLIER: usize = 30;
+/// How far inputs may lie beyond those seen, as a share of their span.
+const BEYOND: f64 = 0.1;
 /// Share of residuals of families left out that an interval holds.
 const HELD: f64 = 0.9;
 /// Families below which nothing is left out in turn.
@@ -100,6 +83,8 @@ pub struct Server {
     pub memory_gb: f64,
     /// Year of sale.
     pub year: f64,
+    /// Design power of a package in W as the machine itself tells it: for processors whose names no table has.
+    pub design_w: Option<f64>,
 }
 
 /// A server with what was measured of it.
@@ -155,7 +140,7 @@ pub fn read(file: &str, bytes: &[u8]) -> Result<Servers, TableError> {
         let cpu = table.text(row, "cpu").to_owned();
         match inputs {
             [Some(chips), Some(cores), Some(threads), Some(mhz), Some(memory_gb), Some(year)] => {
-                let server = Server { cpu, chips, cores, threads, mhz, memory_gb, year };
+                let server = Server { cpu, chips, cores, threads, mhz, memory_gb, year, design_w: None };
                 servers.measured.push(MeasuredServer { row: row.number, server, watts });
             }
             _ => servers.without_inputs.push(row.number),
@@ -198,12 +183,11 @@ fn inputs(s: &Server) -> [f64; INPUTS] {
 /// The least and the greatest of each input.
 type Span = [[f64; 2]; INPUTS];
 
-fn features(s: &Server, span: &Span, allowed: Beyond) -> [f64; FEATURES.len()] {
+fn features(s: &Server, span: &Span) -> [f64; FEATURES.len()] {
     let mut at = inputs(s);
-    for (i, (v, [low, high])) in at.iter_mut().zip(span).enumerate() {
-        let beyond = allowed.share * (high - low);
-        let above = if i == YEAR { allowed.years.unwrap_or(beyond) } else { beyond };
-        *v = v.clamp(low - beyond, high + above);
+    for (v, [low, high]) in at.iter_mut().zip(span) {
+        let beyond = BEYOND * (high - low);
+        *v = v.clamp(low - beyond, high + beyond);
     }
     let [chips, cores, threads, mhz, memory, year] = at;
     let told = processor::read(&s.cpu, s.year);
@@ -254,18 +238,6 @@ pub struct Estimator {
     ahead: Option<Ahead>,
 }
 
-/// A fit for servers that are newer than all results.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Ahead {
-    /// The penalty that predicts later results best from earlier ones.
-    pub penalty: f64,
-    /// As [`Estimator`]'s.
-    coefficients: Vec<Vec<f64>>,
-    /// From what later results were off by.
-    half_width: Vec<f64>,
-}
-
 /// Columns with the constant.
 const WIDTH: usize = FEATURES.len() + 1;
 
@@ -283,8 +255,19 @@ struct ServerDesign {
     scales: Vec<ColumnScale>,
 }
 
+/// The number of each result's family, and how many families there are.
+fn families_of(results: &[&MeasuredServer]) -> (Vec<usize>, usize) {
+    let mut numbers: BTreeMap<String, usize> = BTreeMap::new();
+    let mut number = |r: &&MeasuredServer| {
+        let next = numbers.len();
+        *numbers.entry(r.family()).or_insert(next)
+    };
+    let family = results.iter().map(&mut number).collect();
+    (family, numbers.len())
+}
+
 /// A family counts by the square root of its results.
-fn weights(family: &[usize], families: usize) -> Vec<f64> {
+fn family_weights(family: &[usize], families: usize) -> Vec<f64> {
     let mut members = vec![0.0_f64; families];
     family.iter().for_each(|&f| members[f] += 1.0);
     family.iter().map(|&f| 1.0 / members[f].sqrt()).collect()
@@ -292,21 +275,15 @@ fn weights(family: &[usize], families: usize) -> Vec<f64> {
 
 impl ServerDesign {
     fn new(results: &[&MeasuredServer]) -> ServerDesign {
-        let mut numbers: BTreeMap<String, usize> = BTreeMap::new();
-        let mut family = Vec::with_capacity(results.len());
-        for r in results {
-            let next = numbers.len();
-            family.push(*numbers.entry(r.family()).or_insert(next));
-        }
-        let base = weights(&family, numbers.len());
+        let (family, families) = families_of(results);
+        let base = family_weights(&family, families);
         let mut span = [[f64::INFINITY, f64::NEG_INFINITY]; INPUTS];
         for r in results {
             for ([low, high], v) in span.iter_mut().zip(inputs(&r.server)) {
                 (*low, *high) = (low.min(v), high.max(v));
             }
         }
-        let rows: Vec<[f64; FEATURES.len()]> =
-            results.iter().map(|r| features(&r.server, &span, WITHIN)).collect();
+        let rows: Vec<[f64; FEATURES.len()]> = results.iter().map(|r| features(&r.server, &span)).collect();
         let column = |c: usize| rows.iter().map(|r| r[c]).collect::<Vec<f64>>();
         let scales: Vec<ColumnScale> =
             (0..FEATURES.len()).map(|c| ColumnScale::of(&column(c), &base)).collect();
@@ -315,7 +292,7 @@ impl ServerDesign {
         let weight = std::array::from_fn(|l| {
             results.iter().zip(&base).map(|(r, b)| if r.watts[l].is_some() { *b } else { 0.0 }).collect()
         });
-        ServerDesign { x, y, weight, family, families: numbers.len(), span, scales }
+        ServerDesign { x, y, weight, family, families, span, scales }
     }
 
     /// The weights of a load without a family.
@@ -375,7 +352,7 @@ impl Estimator {
             sd: design.scales.iter().map(|s| s.sd).collect(),
             coefficients,
             half_width,
-            ahead: Ahead::of(results, &design),
+            ahead: Ahead::of(results),
         })
     }
 
@@ -385,13 +362,10 @@ impl Estimator {
     /// A sentence where it is not of this shape.
     pub fn from_toml(text: &str) -> Result<Estimator, String> {
         let e: Estimator = toml::from_str(text).map_err(|e| sentence(e.message()))?;
-        let fits = |coefficients: &[Vec<f64>], half_width: &[f64]| {
-            [coefficients.len(), half_width.len()] == [LOADS.len(); 2]
-                && coefficients.iter().all(|c| c.len() == WIDTH)
-        };
-        let shape = [e.span.len(), e.mean.len(), e.sd.len()] == [INPUTS, FEATURES.len(), FEATURES.len()];
-        let ahead = e.ahead.as_ref().is_none_or(|a| fits(&a.coefficients, &a.half_width));
-        if !(shape && ahead && fits(&e.coefficients, &e.half_width)) {
+        let columns = [e.span.len(), e.mean.len(), e.sd.len()] == [INPUTS, FEATURES.len(), FEATURES.len()];
+        let loads = [e.coefficients.len(), e.half_width.len()] == [LOADS.len(); 2]
+            && e.coefficients.iter().all(|c| c.len() == WIDTH);
+        if !(columns && loads && e.ahead.as_ref().is_none_or(Ahead::is_whole)) {
             return Err("expected a coefficient for each column and load".into());
         }
         Ok(e)
@@ -419,22 +393,8 @@ impl Estimator {
         self.span.iter().for_each(|s| out += &format!("  [{}],\n", list(s)));
         out += &format!("]\n# Of: {}.\nmean = [{}]\n", FEATURES.join(", "), list(&self.mean));
         out += &format!("sd = [{}]\n", list(&self.sd));
-        let lines = |coefficients: &[Vec<f64>], half_width: &[f64]| {
-            let rows: String = coefficients.iter().map(|c| format!("  [{}],\n", list(c))).collect();
-            format!(
-                "# A line a load, 100 % to 10 % and idle: the constant, then a coefficient for each of these, ln W.\n\
-                 coefficients = [\n{rows}]\n# By load: half of the 90 % interval, in logarithms.\nhalf_width = [{}]\n",
-                list(half_width)
-            )
-        };
-        out += &lines(&self.coefficients, &self.half_width);
-        if let Some(ahead) = &self.ahead {
-            out += &format!(
-                "\n# For servers newer than all of these.\n[ahead]\npenalty = {}\n",
-                six(ahead.penalty)
-            );
-            out += &lines(&ahead.coefficients, &ahead.half_width);
-        }
+        out += &lists("ln W", &self.coefficients, &self.half_width);
+        out += &self.ahead.as_ref().map(Ahead::to_toml).unwrap_or_default();
         out
     }
 
@@ -442,69 +402,25 @@ impl Estimator {
     pub fn watts(&self, server: &Server) -> [Watts; 11] {
         let mut span = [[0.0; 2]; INPUTS];
         span.copy_from_slice(&self.span);
+        if let Some(ahead) = self.ahead.as_ref().filter(|_| server.year > span[YEAR][1]) {
+            return ahead.watts(server);
+        }
         let scales: Vec<ColumnScale> =
             self.mean.iter().zip(&self.sd).map(|(&mean, &sd)| ColumnScale { mean, sd }).collect();
-        let ahead = self.ahead.as_ref().filter(|_| server.year > span[YEAR][1]);
-        let (allowed, coefficients, half_width) = match ahead {
-            Some(ahead) => (AHEAD, &ahead.coefficients, &ahead.half_width),
-            None => (WITHIN, &self.coefficients, &self.half_width),
-        };
-        let x: Vec<f64> = scaled(&features(server, &span, allowed), &scales).collect();
-        std::array::from_fn(|l| Watts::around(ridge::dot(&x, &coefficients[l]), half_width[l]))
+        let x: Vec<f64> = scaled(&features(server, &span), &scales).collect();
+        std::array::from_fn(|l| Watts::around(ridge::dot(&x, &self.coefficients[l]), self.half_width[l]))
     }
 }
 
-/// A prediction of a later result that is off by this much in logarithms, with its weight.
-type Off = (f64, f64);
-
-impl Ahead {
-    fn of(results: &[&MeasuredServer], design: &ServerDesign) -> Option<Ahead> {
-        let weight = weights(&design.family, design.families);
-        let mut years: Vec<f64> = results.iter().map(|r| r.server.year).collect();
-        years.sort_by(f64::total_cmp);
-        years.dedup();
-        // What was known before each year.
-        let known: Vec<(f64, ServerDesign)> = years
-            .into_iter()
-            .filter_map(|year| {
-                let earlier: Vec<&MeasuredServer> =
-                    results.iter().copied().filter(|r| r.server.year < year).collect();
-                let design = (earlier.len() >= LEAST_EARLIER).then(|| ServerDesign::new(&earlier))?;
-                (design.families >= LEAST_FAMILIES).then_some((year, design))
-            })
-            .collect();
-        let tried = |penalty: f64, load: usize| -> Vec<Off> {
-            let mut off = Vec::new();
-            for (year, known) in &known {
-                let Some(line) = ridge::robust(known.points(load, &known.weight[load]), penalty) else {
-                    continue;
-                };
-                for (r, w) in results.iter().zip(&weight) {
-                    let Some(watts) = r.watts[load] else { continue };
-                    if (*year..year + HORIZON).contains(&r.server.year) {
-                        let x: Vec<f64> =
-                            scaled(&features(&r.server, &known.span, AHEAD), &known.scales).collect();
-                        off.push(((ridge::dot(&x, &line) - watts.ln()).abs(), *w));
-                    }
-                }
-            }
-            off
-        };
-        let fit = |penalty: f64| -> Option<(f64, Ahead)> {
-            let (mut coefficients, mut half_width) = (Vec::new(), Vec::new());
-            let (mut miss, mut all) = (0.0, 0.0);
-            for load in 0..LOADS.len() {
-                let off = tried(penalty, load);
-                miss += off.iter().map(|(o, w)| o * w).sum::<f64>();
-                all += off.iter().map(|(_, w)| w).sum::<f64>();
-                half_width.push(ridge::quantile(off, HELD)?);
-                coefficients.push(ridge::robust(design.points(load, &design.weight[load]), penalty)?);
-            }
-            Some((miss / all, Ahead { penalty, coefficients, half_width }))
-        };
-        let fits = AHEAD_PENALTIES.into_iter().filter_map(fit);
-        fits.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, ahead)| ahead)
-    }
+/// Coefficients and half widths by load, as TOML has them.
+fn lists(unit: &str, coefficients: &[Vec<f64>], half_width: &[f64]) -> String {
+    let list = |of: &[f64]| of.iter().map(|v| six(*v)).collect::<Vec<_>>().join(", ");
+    let rows: String = coefficients.iter().map(|c| format!("  [{}],\n", list(c))).collect();
+    format!(
+        "# A line a load, 100 % to 10 % and idle: the constant, then a coefficient for each of these, {unit}.\n\
+         coefficients = [\n{rows}]\n# By load: half of the 90 % interval, in logarithms.\nhalf_width = [{}]\n",
+        list(half_width)
+    )
 }
 
 /// A figure to six digits, as TOML has it.
@@ -545,6 +461,7 @@ mod tests {
             mhz: 2200.0,
             memory_gb: 64.0,
             year: 2019.0,
+            design_w: None,
         };
         let one = fit.watts(&server);
         assert!(one.windows(2).all(|w| w[0].median > w[1].median), "{one:?}");
@@ -557,19 +474,31 @@ mod tests {
         assert!(fit.watts(&server)[0].median < 20_000.0);
     }
 
-    /// A server of a year that was not seen has the fit for newer ones, and no year of its own beyond five.
+    /// A server of a year that was not seen has the fit for newer ones: the further ahead, the wider its interval, and less and less
+    /// of the trend.
     #[test]
     fn newer_servers_have_wider_intervals() {
         let fit = Estimator::bundled();
-        let at = |year: f64| {
-            let cpu = "AMD EPYC 9654 96-Core Processor".to_owned();
+        let at = |year: f64, cpu: &str, design_w: Option<f64>| {
             let [chips, cores, threads, mhz, memory_gb] = [2.0, 192.0, 384.0, 2400.0, 768.0];
-            fit.watts(&Server { cpu, chips, cores, threads, mhz, memory_gb, year })[0]
+            let cpu = cpu.to_owned();
+            fit.watts(&Server { cpu, chips, cores, threads, mhz, memory_gb, year, design_w })[0]
         };
+        let known = |year: f64| at(year, "AMD EPYC 9654 96-Core Processor", None);
         let width = |w: Watts| (w.high / w.low).ln();
-        assert!(width(at(2023.0)) > 1.5 * width(at(2022.0)), "{:?} {:?}", at(2023.0), at(2022.0));
-        assert_eq!(at(2027.0), at(2040.0));
-        assert_ne!(at(2026.0), at(2027.0));
+        let [seen, next, later, last] = [2022.0, 2023.0, 2027.0, 2060.0].map(known);
+        assert!(width(seen) < width(next) && width(next) < width(later), "{seen:?} {next:?} {later:?}");
+        let trend = |a: Watts, b: Watts| (b.median / a.median).ln().abs();
+        assert!(trend(later, last) < 2.0 * trend(next, later), "{later:?} {last:?}: the trend fades");
+        // What it may draw by its maker's word goes by the name; where no table has that, by what the machine says.
+        let told = |watts: f64| at(2023.0, "AMD EPYC 99Z4", Some(watts)).median;
+        assert!((told(720.0) / told(360.0) - 2.0).abs() < 1e-9);
+        assert_eq!(at(2023.0, "AMD EPYC 9654", Some(100.0)), at(2023.0, "AMD EPYC 9654", None));
+        let guessed = at(2023.0, "AMD EPYC 99Z4", None).median / told(1.0);
+        assert!((150.0..700.0).contains(&guessed), "{guessed} W a package by the other columns");
+        for nonsense in [f64::NAN, -5.0, 0.0] {
+            assert_eq!(at(2023.0, "AMD EPYC 99Z4", Some(nonsense)), at(2023.0, "AMD EPYC 99Z4", None));
+        }
     }
 
     #[test]

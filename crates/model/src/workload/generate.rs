@@ -122,7 +122,18 @@ pub const COMMON: &[Parameter] = &[
         )
     },
     parameter("beside", "", "0", "CPUs' worth of other work at that clock, which goes on all the while"),
+    parameter(
+        CPUS,
+        "",
+        "all",
+        "the CPUs that the work may use, as by taskset: 0-7, 0-14:2 (every second), 0-3+8-11",
+    ),
 ];
+
+/// The parameter that is no number.
+const CPUS: &str = "cpus";
+/// CPUs that it may name: more than any machine has.
+const MOST_CPUS: usize = 2048;
 
 /// Every generator.
 pub static ALL: &[Generator] = &[
@@ -298,11 +309,15 @@ pub static ALL: &[Generator] = &[
 ];
 
 /// What was given, or the defaults: every key is there.
-struct Values(BTreeMap<&'static str, [f64; 2]>);
+struct Values {
+    numbers: BTreeMap<&'static str, [f64; 2]>,
+    /// The CPUs that the work may use; none: all.
+    cpus: Option<Vec<u16>>,
+}
 
 impl Values {
     fn between(&self, key: &str) -> [f64; 2] {
-        self.0.get(key).copied().unwrap_or([0.0, 0.0])
+        self.numbers.get(key).copied().unwrap_or([0.0, 0.0])
     }
 
     fn number(&self, key: &str) -> f64 {
@@ -451,6 +466,30 @@ fn requests(v: &Values) -> String {
     text
 }
 
+/// The CPUs of a list as `taskset -c` takes it, with `+` in place of the comma.
+fn cpu_list(text: &str) -> Option<Vec<u16>> {
+    let mut cpus = Vec::new();
+    for part in text.split('+') {
+        let (range, step) = part.split_once(':').unwrap_or((part, "1"));
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let number = |t: &str| t.trim().parse::<u16>().ok();
+        let (first, last, step) = (number(first)?, number(last)?, number(step).filter(|&s| s > 0)?);
+        cpus.extend((first..=last).step_by(usize::from(step)));
+        if first > last || cpus.len() > MOST_CPUS {
+            return None;
+        }
+    }
+    Some(cpus)
+}
+
+/// Binds the tasks of a text to the CPUs that the work may use.
+fn bound(tasks: String, cpus: Option<&[u16]>) -> String {
+    match cpus {
+        None => tasks,
+        Some(cpus) => tasks.replace("[[task]]\n", &format!("[[task]]\ncpus = {cpus:?}\n")),
+    }
+}
+
 /// The generator that a text names, whether its parameters are right or not.
 pub fn find(text: &str) -> Option<&'static Generator> {
     let name = text.split_once(':').map_or(text, |(name, _)| name);
@@ -486,8 +525,9 @@ impl Generator {
 
     fn values(&self, given: &str, list: &str) -> Result<Values, GenerateError> {
         let wrong = |problem: String| GenerateError::Parameter { given: given.to_owned(), problem };
-        let mut values: BTreeMap<&'static str, [f64; 2]> =
+        let mut numbers: BTreeMap<&'static str, [f64; 2]> =
             self.all().map(|p| (p.name, value(p.default).unwrap_or([0.0, 0.0]))).collect();
+        let mut cpus = None;
         let mut seen: Vec<&str> = Vec::new();
         for pair in list.split(',').map(str::trim).filter(|p| !p.is_empty()) {
             let (key, text) = pair.split_once('=').unwrap_or((pair, ""));
@@ -504,13 +544,20 @@ impl Generator {
                 return Err(wrong(format!("{key}: expected once, not twice")));
             }
             seen.push(known.name);
+            if known.name == CPUS {
+                let list = cpu_list(text).ok_or_else(|| {
+                    wrong(format!("{key}={text}: expected CPUs such as 0-7, 0-14:2 or 0-3+8-11"))
+                })?;
+                cpus = Some(list);
+                continue;
+            }
             let expected =
                 || wrong(format!("{key}={text}: expected a number such as {0}, or LOW..HIGH", known.default));
             let ends = value(text).ok_or_else(expected)?;
             known.check(ends).map_err(|range| wrong(format!("{key}={text}: expected {range}")))?;
-            values.insert(known.name, ends);
+            numbers.insert(known.name, ends);
         }
-        Ok(Values(values))
+        Ok(Values { numbers, cpus })
     }
 }
 
@@ -531,7 +578,7 @@ pub fn text(given: &str) -> Option<Result<String, GenerateError>> {
             generator.summary,
             values.count("khz")
         );
-        text + &(generator.tasks)(&values) + &beside(&values)
+        text + &bound((generator.tasks)(&values), values.cpus.as_deref()) + &beside(&values)
     }))
 }
 
@@ -546,7 +593,28 @@ pub fn workload(given: &str) -> Option<Result<Workload, GenerateError>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::{Dist, Program, Step};
+    use crate::workload::{Affinity, Dist, Program, Step};
+
+    #[test]
+    fn the_work_is_bound_and_what_goes_on_beside_is_not() {
+        let affinities = |text: &str| -> Vec<Option<Affinity>> {
+            workload(text).unwrap().unwrap().tasks.into_iter().map(|t| t.affinity).collect()
+        };
+        let some = |cpus: &[u16]| Some(Affinity::Cpus(cpus.to_vec()));
+        let pair = some(&[4, 5, 6]);
+        assert_eq!(affinities("pairs:cpus=4-6,beside=1"), [pair.clone(), pair, None, None]);
+        assert_eq!(affinities("program:cpus=3"), [some(&[3])]);
+        assert_eq!(affinities("program:cpus=0-5:2+8-9,s=2"), [some(&[0, 2, 4, 8, 9])]);
+        assert_eq!(affinities("program"), [None]);
+        for wrong in ["0-65536", "1.5", "5-4", "", "0-4:0", "0..4", "0-", "0-65535"] {
+            let told = workload(&format!("program:cpus={wrong}")).unwrap().unwrap_err().to_string();
+            assert!(
+                told.ends_with(&format!("cpus={wrong}: expected CPUs such as 0-7, 0-14:2 or 0-3+8-11")),
+                "{told}"
+            );
+        }
+        assert!(workload("ring:bound=1,cpus=0-3").unwrap().is_err());
+    }
 
     /// As much other work as was asked for, in turns, which is not judged.
     #[test]

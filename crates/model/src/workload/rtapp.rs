@@ -20,9 +20,10 @@
 //! | `run`, `runtime` | computes, for so many us at the reference clock. rt-app lets `runtime` last as long at any clock; here it is work, too |
 //! | `sleep` | sleeps so many us on a timer |
 //! | `timer` | sleeps until its `period` (us) after it was last due, the first time after now. A task has one `ref`, for itself alone or beginning with `unique`. What is late catches up, as rt-app's does with `"mode": "absolute"` |
-//! | `suspend`, `wait` | blocks until its name (`ref`) is resumed or signalled; `wait` gives its `mutex` back meanwhile. A task waits on one name |
+//! | `suspend`, `wait` | blocks until its name (`ref`) is resumed or signalled; `wait` gives its `mutex` back meanwhile |
 //! | `resume`, `broad` | wakes all others that wait on the name |
-//! | `signal`, `sync` | wakes the one other that waits on the name; `sync` then waits on it |
+//! | `signal`, `sync` | wakes one that waits on the name, the one that has waited longest; `sync` then waits on it |
+//! | `barrier` | blocks until all tasks that have the barrier have come to it |
 //! | `lock`, `unlock` | takes a mutex, gives it back |
 //!
 //! **A task** may have `instance` (copies), `loop`, `delay` (us), `phases` with a `loop` each, and, the same in all its phases, `cpus`,
@@ -35,25 +36,32 @@
 //! - *The clock.* rt-app's us are those of the calibrated CPU at its highest speed, which the file does not name: they are taken
 //!   for us at 3 GHz, the default of workload files, or at `global`'s `reference_khz`, which rt-app passes over. The loop that rt-app
 //!   runs waits for no memory, so none of its time does here (unless `--memory-bound` says so).
-//! - *A wake-up that comes before its block is kept*, and lost in rt-app. So the work is the same under every policy.
+//! - *Who wakes whom* is the same under every policy, so that the work is. Where each task waits on one name and each wake-up has one
+//!   meaning, a wake-up that comes before its block is kept; rt-app loses it. Of tasks that wait on several names, meet at barriers,
+//!   signal one of several or wake each other for ever, and of all that share a name with them, a run settles it in which each task has a CPU of the
+//!   reference clock to itself: a wake-up that nobody waits for in that run is lost, as in rt-app.
 //! - *The end.* A task that goes on for ever and never blocks has as many rounds as it would begin within `duration` with a CPU of the
 //!   reference clock to itself. One that blocks and goes on for ever serves the others until these are done, and one that blocks and has a
-//!   `loop` does all of it. Of tasks that wake each other for ever one needs a `loop`.
+//!   `loop` does all of it. Tasks whose wake-ups that run has settled do what they began in it within `duration`. Tasks that wake each
+//!   other for ever need a `duration`, or one of them a `loop`.
 
 mod json;
+mod reference;
 mod steps;
 
 use super::file::{DEFAULT_KHZ, MAX_LOCKS, MAX_TASKS, WorkloadError};
-use super::{Affinity, Dist, Known, Pattern, Program, Scripted, Step, Task, Workload};
+use super::{Affinity, Dist, Known, Pattern, Program, Scripted, Step, Task, TaskId, Workload};
 use json::{Json, Members, get, strict, whole};
+use reference::{ReferenceRun, related};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use steps::{Waiters, balanced, cut, endless, waiters};
+use steps::{Waiters, balanced, cut, endless, too_many, waiters};
 use wattwise_figure::mistake::of_json;
 use wattwise_figure::one_line;
 
-/// Steps of all tasks once their phases are unrolled: 24 MB; more are a slip of the pen, or hostile.
-const MOST_STEPS: usize = 1_000_000;
+/// Steps of all tasks once their phases are unrolled (48 MB), and events of the reference run, each of which is four steps at most.
+/// More are a slip of the pen, or hostile. rt-app's ten minutes of video are 2.2 million steps of fewer events.
+const MOST_STEPS: usize = 2_000_000;
 /// The longest time that a file may tell, in us, as in workload files.
 const MOST_US: i64 = 1_000_000_000_000;
 
@@ -92,32 +100,61 @@ fn read(strict: &str, origin: &str) -> Result<Workload, String> {
     if names.locks.len() > MAX_LOCKS {
         return Err(format!("{} mutexes: expected at most {MAX_LOCKS}", names.locks.len()));
     }
-    let waiters = waiters(&threads);
-    let mut tasks = Vec::new();
-    let mut left = MOST_STEPS;
-    for thread in &threads {
-        for copy in 0..thread.count {
-            let task = thread.task(copy, tasks.len() as u32, &global, &waiters, &mut left);
-            tasks.push(task.map_err(|what| format!("task '{}': {what}", thread.name))?);
-        }
-    }
-    if let Some(task) = endless(&tasks) {
-        return Err(format!(
-            "task '{}': wakes and is woken for ever; expected a loop of this task or of one that it wakes",
-            task.name
-        ));
-    }
+    let (tasks, settled) = tasks(&threads, &global)?;
     let until = |t: &Task| match &t.program {
         Program::Pattern(p) if p.until_ns != u64::MAX => p.until_ns,
         _ => 0,
     };
-    let span_ns = tasks.iter().map(until).max().unwrap_or(0);
+    let goes_on = |t: &usize| threads[*t].rounds.is_none() && global.duration_ns != u64::MAX;
+    let of_settled = if settled.iter().any(goes_on) { global.duration_ns } else { 0 };
+    let span_ns = tasks.iter().map(until).max().unwrap_or(0).max(of_settled);
     let name = Path::new(origin).file_name().map_or(origin.into(), |name| name.to_string_lossy());
     Ok(Workload {
         locks: names.locks.len() as u32,
         scripted: Some(SCRIPTED),
         ..Workload::new(name, "generated: as rt-app would", tasks, span_ns)
     })
+}
+
+/// The tasks of all threads, in their order; and the threads of which a reference run told the steps.
+fn tasks(threads: &[Thread], global: &Global) -> Result<(Vec<Task>, BTreeSet<usize>), String> {
+    let waiters = waiters(threads);
+    // The thread of each task, and which of its copies the task is.
+    let copies = |(i, t): (usize, &Thread)| (0..t.count).map(move |copy| (i, copy));
+    let thread_of: Vec<(usize, u64)> = threads.iter().enumerate().flat_map(copies).collect();
+    let mut settled = related(threads, |t| threads[t].is_settled_by_a_run(&waiters));
+    loop {
+        let mut left = MOST_STEPS;
+        let by_run = || thread_of.iter().enumerate().filter(|(_, (thread, _))| settled.contains(thread));
+        let run = by_run().map(|(id, (thread, _))| (&threads[*thread], TaskId(id as u32)));
+        let steps = ReferenceRun::new(run, global.reference_khz, global.duration_ns).steps(&mut left);
+        let steps = steps.map_err(|(thread, what)| format!("task '{thread}': {what}"))?;
+        let mut steps: BTreeMap<usize, Vec<Step>> = by_run().map(|(id, _)| id).zip(steps).collect();
+        let mut tasks = Vec::new();
+        for (id, &(thread, copy)) in thread_of.iter().enumerate() {
+            let thread = &threads[thread];
+            let task = match steps.remove(&id) {
+                Some(steps) => Ok(thread.settled_task(steps, id as u32, global)),
+                None => thread.task(id as u32, global, &waiters, &mut left),
+            };
+            let mut task = task.map_err(|what| format!("task '{}': {what}", thread.name))?;
+            if thread.count > 1 {
+                task.name = format!("{}/{copy}", thread.name);
+            }
+            tasks.push(task);
+        }
+        let endless = endless(&tasks);
+        let Some(&first) = endless.first() else { return Ok((tasks, settled)) };
+        if global.duration_ns == u64::MAX {
+            return Err(format!(
+                "task '{}': wakes and is woken for ever; expected a duration in global, or a loop of this task or of one that it wakes",
+                tasks[first].name
+            ));
+        }
+        // They end with the duration.
+        let endless: BTreeSet<usize> = endless.into_iter().map(|task| thread_of[task].0).collect();
+        settled.extend(related(threads, |t| endless.contains(&t)));
+    }
 }
 
 /// rt-app's loop computes in registers; how the machine's instructions per cycle compare with the calibrated one's is a guess.
@@ -179,8 +216,6 @@ struct Thread {
     rounds: Option<u64>,
     priority: Priority,
     phases: Vec<Phase>,
-    /// The one name on which it waits.
-    waits_on: Option<String>,
 }
 
 struct Phase {
@@ -193,8 +228,13 @@ enum Event {
     Run(u64),
     Sleep(u64),
     Timer(u64),
-    /// On the task's one name; gives a mutex back meanwhile.
-    Wait(Option<u32>),
+    /// On a name; gives a mutex back meanwhile.
+    Wait {
+        name: String,
+        mutex: Option<u32>,
+    },
+    /// Until all tasks that have it have come to it.
+    Barrier(String),
     /// One or all that wait on the name.
     Wake {
         name: String,
@@ -270,7 +310,7 @@ const EVENTS: [(&str, bool); 17] = [
     ("mem", false),
     ("iorun", false),
     ("yield", false),
-    ("barrier", false),
+    ("barrier", true),
     ("fork", false),
 ];
 
@@ -294,13 +334,11 @@ impl Thread {
             rounds,
             priority: usual.clone(),
             phases: Vec::new(),
-            waits_on: None,
         };
-        let mut reader = EventReader { thread: name, count, names, waits_on: None, timer: None };
+        let mut reader = EventReader { thread: name, count, names, timer: None };
         let Some(phases) = get(members, "phases") else {
             let events = reader.events(members, &OF_TASK)?;
             thread.phases.push(Phase { rounds: 1, events });
-            thread.waits_on = reader.waits_on;
             return Ok(thread);
         };
         let is_read = |key: &str| OF_TASK.contains(&key) || OF_PHASE.contains(&key);
@@ -340,14 +378,36 @@ impl Thread {
         if let ([phase], Some(n)) = (&mut thread.phases[..], &mut thread.rounds) {
             *n = n.saturating_mul(std::mem::replace(&mut phase.rounds, 1)).min(u64::MAX - 1);
         }
-        thread.waits_on = reader.waits_on;
         Ok(thread)
+    }
+
+    fn events(&self) -> impl Iterator<Item = &Event> {
+        self.phases.iter().flat_map(|phase| &phase.events)
+    }
+
+    /// Whether who wakes whom cannot be told by the names: it waits on several, or meets others at a barrier, or wakes one of several.
+    fn is_settled_by_a_run(&self, waiters: &Waiters<'_>) -> bool {
+        let names: BTreeSet<&str> = self.events().filter_map(Event::waits_on).collect();
+        let one_of_several = |event: &Event| match event {
+            Event::Wake { name, all: false, .. } => {
+                let all = waiters.get(name.as_str()).map_or(0, Vec::len);
+                // Its own copies may be none.
+                all.saturating_sub(usize::from(names.contains(name.as_str()))) > 1
+            }
+            _ => false,
+        };
+        names.len() > 1 || self.events().any(|event| event.barrier().is_some() || one_of_several(event))
+    }
+
+    /// One of its copies, which is task number `id`, with the steps that it had in the reference run.
+    fn settled_task(&self, steps: Vec<Step>, id: u32, global: &Global) -> Task {
+        let rounds = u64::from(!steps.is_empty());
+        self.task_of(steps, id, global, rounds, u64::MAX)
     }
 
     /// One of its copies, which is task number `id`.
     fn task(
         &self,
-        copy: u64,
         id: u32,
         global: &Global,
         waiters: &Waiters<'_>,
@@ -372,8 +432,9 @@ impl Thread {
         balanced(&steps)?;
         let mut rounds = self.rounds.unwrap_or(u64::MAX);
         // A task that waits for others cannot tell how long a round takes.
-        let until_ns = if self.waits_on.is_some() { u64::MAX } else { global.duration_ns };
-        if rounds == u64::MAX && until_ns == u64::MAX && self.waits_on.is_none() {
+        let waits = self.events().any(|event| event.waits_on().is_some());
+        let until_ns = if waits { u64::MAX } else { global.duration_ns };
+        if rounds == u64::MAX && until_ns == u64::MAX && !waits {
             return Err("never ends; expected a loop of the task or a duration in global".into());
         }
         if until_ns != u64::MAX && cut(&mut steps, self.start_ns, until_ns, global.reference_khz) {
@@ -385,6 +446,10 @@ impl Thread {
         if !steps.iter().any(takes_time) {
             return Err("a round takes no time; expected a run, a sleep or a timer".into());
         }
+        Ok(self.task_of(steps, id, global, rounds, until_ns))
+    }
+
+    fn task_of(&self, steps: Vec<Step>, id: u32, global: &Global, rounds: u64, until_ns: u64) -> Task {
         let pattern = Pattern {
             steps,
             start: Dist::Fixed(self.start_ns),
@@ -394,21 +459,14 @@ impl Thread {
             reference_khz: global.reference_khz,
             memory_share: SCRIPTED.written_share(),
         };
-        let name = if self.count == 1 { self.name.clone() } else { format!("{}/{copy}", self.name) };
-        Ok(Task {
+        Task {
             nice: self.priority.nice,
             realtime: self.priority.realtime,
             affinity: self.priority.cpus.clone().map(Affinity::Cpus),
             ends: self.rounds.is_some(),
-            ..Task::new(name, Program::Pattern(pattern))
-        })
+            ..Task::new(self.name.clone(), Program::Pattern(pattern))
+        }
     }
-}
-
-fn too_many() -> String {
-    format!(
-        "its phases are more than {MOST_STEPS} steps in all, with those of the tasks before it; expected fewer loops"
-    )
 }
 
 /// `loop`: `Some(None)` is for ever.
@@ -426,7 +484,6 @@ struct EventReader<'a> {
     thread: &'a str,
     count: u64,
     names: &'a mut Names,
-    waits_on: Option<String>,
     timer: Option<String>,
 }
 
@@ -471,11 +528,8 @@ impl EventReader<'_> {
             "unlock" => Event::Unlock(self.names.lock(&named()?)),
             "resume" | "broad" => wake(named()?, true),
             "signal" => wake(named()?, false),
-            "suspend" => {
-                let name = named()?;
-                self.waits(name)?;
-                Event::Wait(None)
-            }
+            "suspend" => Event::Wait { name: named()?, mutex: None },
+            "barrier" => Event::Barrier(named()?),
             _ => {
                 let text = |key| match value {
                     Json::Object(members) => match get(members, key) {
@@ -490,24 +544,11 @@ impl EventReader<'_> {
                 if kind == "sync" {
                     events.push(wake(name.clone(), false));
                 }
-                self.waits(name)?;
-                Event::Wait(Some(self.names.lock(&mutex)))
+                Event::Wait { name, mutex: Some(self.names.lock(&mutex)) }
             }
         };
         events.push(event);
         Ok(())
-    }
-
-    fn waits(&mut self, name: String) -> Result<(), String> {
-        match &self.waits_on {
-            Some(other) if *other != name => {
-                Err(format!("waits on '{name}', and elsewhere on '{other}'; expected one name a task"))
-            }
-            _ => {
-                self.waits_on = Some(name);
-                Ok(())
-            }
-        }
     }
 
     fn timer(&mut self, value: &Json) -> Result<Event, String> {

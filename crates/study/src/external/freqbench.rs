@@ -3,9 +3,9 @@
 use super::{Group, Held, LeftOut, PowerPair, ScoreError, groups};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
+use wattwise_figure::ridge::quantile;
 use wattwise_model::estimate::cluster::{Cluster, Estimator, read};
 use wattwise_model::estimate::data;
-use wattwise_model::estimate::ridge::quantile;
 
 /// The cluster estimator against a table. The errors are those of watts between the ends.
 #[derive(Clone, Debug, Serialize, PartialEq)]

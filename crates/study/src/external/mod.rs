@@ -9,8 +9,8 @@ pub mod specpower;
 
 use serde::Serialize;
 use std::collections::BTreeMap;
+use wattwise_figure::ridge::quantile;
 use wattwise_model::estimate::Watts;
-use wattwise_model::estimate::ridge::quantile;
 use wattwise_model::estimate::table::TableError;
 
 /// Why a table cannot be scored.

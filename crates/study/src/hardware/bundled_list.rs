@@ -4,6 +4,7 @@ tables! {
     "amd-pstate-tbench": "rows.csv";
     "cm4-uconsole-build": "rows.csv";
     "codecarbon-load": "rows.csv";
+    "epyc-7502-placement": "rows.csv";
     "epyc-7502-roco2": "rows.csv";
     "fujitsu-django-turbo": "rows.csv";
     "greenlab-deathstar": "rows.csv";
@@ -12,6 +13,7 @@ tables! {
     "inria-dacapo": "rows.csv";
     "inria-xeon6130-spin": "rows.csv";
     "juno-r2-eas": "rows.csv";
+    "loghin-odroid-xu3": "rows.csv";
     "numpy-tasks": "rows.csv";
     "odroid-xu-eas": "rows.csv";
     "pes-cinebench": "rows.csv";
@@ -19,6 +21,7 @@ tables! {
     "powercap-cses": "rows.csv";
     "powercap-languages": "rows.csv";
     "qais-m1-rampup": "rows.csv";
+    "raptor-lake-eas": "rows.csv";
     "repara-cores": "rows.csv";
     "repara-voltage": "rows.csv";
     "repara-workers": "rows.csv";
@@ -53,6 +56,7 @@ machines! {
     "i5-7267u"
     "i5-9600k"
     "i7-12700h"
+    "i7-13700k-nosmt"
     "i7-2600k"
     "i7-5557u"
     "i7-6700hq"

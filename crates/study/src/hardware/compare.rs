@@ -4,11 +4,12 @@
 //! - *Cube*: power goes with the cube of the clock and time with its inverse. Its clock is the highest that the row's policy
 //!   allows (`userspace`: the one named, `powersave`: the lowest); it knows of nothing else.
 
-use super::predict::{Factors, Ran};
+use super::factors::Factors;
+use super::predict::Ran;
 use super::rough::Kind;
 use super::table::{Measured, Quantity, Row, Setting, Table, Unit};
 use std::collections::BTreeMap;
-use wattwise_model::estimate::ridge::quantile;
+use wattwise_figure::ridge::quantile;
 use wattwise_replay::library;
 use wattwise_replay::spec::PolicySpec;
 use wattwise_sim::platform;
@@ -210,8 +211,9 @@ pub(super) fn compared(at_table: usize, table: &Table, runs: &Ran) -> Compared {
         };
         let own = runs.limited(at_table, &row.program, setting);
         let own_base = runs.limited(at_table, &row.program, reference.setting);
-        let base = own_base.or(runs.common(reference.setting));
-        let (ran, base) = match (own.or(runs.common(setting)), base) {
+        let common = |setting| runs.common(at_table, &row.program, setting);
+        let base = own_base.or(common(reference.setting));
+        let (ran, base) = match (own.or(common(setting)), base) {
             (Some(Ok(ran)), Some(Ok(base))) => (ran, base),
             (Some(Err(why)), _) | (_, Some(Err(why))) => {
                 out.unsaid.entry(why.clone()).or_default().push(row.number);

@@ -3,7 +3,9 @@
 //! | module | what it knows |
 //! |---|---|
 //! | [`table`] | a published table and its description |
-//! | `predict` | the engine's runs of a table's settings, calibrated by at most one setting a program |
+//! | `factors` | by what a program's watts differ from the model's |
+//! | `calibration` | at most one setting a program, what it tells, and which draws it chooses |
+//! | `predict` | the engine's runs of a table's settings in these draws |
 //! | [`compare`] | each row against its work's reference: predicted, measured, and what two know-nothings say |
 //! | [`rough`] | how far measured ratios lie from predicted ones, beside what replicas draw |
 //! | [`fit`](mod@fit) | that, fitted to the tables |
@@ -16,7 +18,9 @@
 //! predicted; the widths of the intervals are fitted to it.
 
 pub mod bundled;
+mod calibration;
 pub mod compare;
+mod factors;
 pub mod fit;
 pub mod page;
 mod predict;
@@ -30,8 +34,7 @@ use table::{Setting, Table};
 use wattwise_figure::one_line;
 use wattwise_model::machine::MachineModel;
 
-/// Replicas of a setting. A quarter of them count where a row calibrates; with 24 the figures were those of a lucky set of draws
-/// (`docs/notes/hardware-mechanisms.md`).
+/// Draws of a setting; with 24 the figures were those of a lucky set of them (`docs/notes/hardware-mechanisms.md`).
 const REPLICAS: u64 = 48;
 /// The same with `--quick`.
 const QUICK_REPLICAS: u64 = 6;
@@ -73,14 +76,12 @@ pub struct Scored {
     pub compared: Vec<compare::Compared>,
 }
 
-/// Predicts these tables and holds the predictions against what was published. `tell` is called with the number of settings, and
-/// then again for each that is done.
+/// Predicts these tables and holds the predictions against what was published. `tell` is called with so many runs that are to come, and
+/// with nothing after each that is done.
 pub fn score(tables: &[Table], effort: Effort, tell: &(dyn Fn(Option<usize>) + Sync)) -> Scored {
     let kept: Vec<BTreeSet<&Setting>> = tables.iter().map(|t| settings(t, effort)).collect();
-    let all: BTreeSet<&Setting> = kept.iter().flatten().copied().collect();
-    tell(Some(all.len()));
     let replicas = if effort.quick { QUICK_REPLICAS } else { REPLICAS };
-    let runs = predict::run_all(tables, &kept, replicas, effort.change, &|| tell(None));
+    let runs = predict::run_all(tables, &kept, replicas, effort.change, tell);
     let compared: Vec<_> = tables.iter().enumerate().map(|(at, t)| compare::compared(at, t, &runs)).collect();
     Scored { scores: score::scores(tables, &compared, replicas, effort.quick), compared }
 }

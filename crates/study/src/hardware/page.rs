@@ -189,7 +189,7 @@ pub fn page(tables: &[Table], scored: &Scored) -> String {
          same. Made by `wattwise machines score policies --page FILE`; `docs/hardware.md` tells what a table is and how\n\
          to add one. A comparison is a row against its work's reference row in one quantity, as a ratio. At most one setting of each\n\
          program calibrates (its published watts scale the model's busy cores, and where they are metered apart the rest of the package\n\
-         and the memory); nothing else that was published is used for what is predicted. \
+         and the memory; a machine's figures are drawn by how well they go with all of a table's programs on it); nothing else that was published is used for what is predicted. \
          Of the 90 % intervals one part, how rough the model is beside what it draws, is fitted to all tables of the repository \
          (hardware-intervals.md; there also how they hold of each machine without its part in the fit). Figures in the tables are \
          per cent, but tau.\n\n",

@@ -4,7 +4,7 @@ use super::compare::{Compared, Comparison};
 use super::table::{MECHANISMS, Table};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
-use wattwise_model::estimate::ridge::quantile;
+use wattwise_figure::ridge::quantile;
 
 /// How well predictions hold. A figure that nothing tells (no two rows that differ, no order of one row) is null.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]

@@ -1,6 +1,6 @@
 //! What rt-app's events are as steps, and whether a round of them can be gone through.
 
-use super::{Event, Thread};
+use super::{Event, MOST_STEPS, Thread};
 use crate::workload::{Dist, Program, Step, Task, TaskId};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,14 +13,59 @@ pub(super) fn waiters(threads: &[Thread]) -> Waiters<'_> {
     for thread in threads {
         let copies = next..next + thread.count as u32;
         next = copies.end;
-        if let Some(name) = &thread.waits_on {
-            waiters.entry(name).or_default().extend(copies);
-        }
+        let names: BTreeSet<&str> = thread.events().filter_map(Event::waits_on).collect();
+        names.into_iter().for_each(|name| waiters.entry(name).or_default().extend(copies.clone()));
     }
     waiters
 }
 
+/// A time of a file's, from us.
+pub(super) fn nanoseconds(us: u64) -> u64 {
+    us.saturating_mul(1000)
+}
+
+pub(super) fn missing(key: &str, name: &str) -> String {
+    format!("'{key}': nobody waits on '{name}'; expected a task with suspend or wait of that name")
+}
+
+pub(super) fn too_many() -> String {
+    format!(
+        "its phases are more than {MOST_STEPS} steps in all, with those of the tasks before it; expected fewer loops or a shorter \
+         duration"
+    )
+}
+
 impl Event {
+    /// The name that it shares with other tasks.
+    pub(super) fn name(&self) -> Option<&str> {
+        match self {
+            Event::Wait { name, .. } | Event::Wake { name, .. } | Event::Barrier(name) => Some(name),
+            _ => None,
+        }
+    }
+
+    /// The name on which it waits to be woken.
+    pub(super) fn waits_on(&self) -> Option<&str> {
+        match self {
+            Event::Wait { name, .. } => Some(name),
+            _ => None,
+        }
+    }
+
+    /// The name of the barrier at which it waits.
+    pub(super) fn barrier(&self) -> Option<&str> {
+        match self {
+            Event::Barrier(name) => Some(name),
+            _ => None,
+        }
+    }
+
+    /// So many us at the reference clock.
+    pub(super) fn run(us: u64, khz: u32) -> Step {
+        let cycles = u128::from(us) * u128::from(khz) / 1000;
+        Step::Run(Dist::Fixed(u64::try_from(cycles).unwrap_or(u64::MAX)))
+    }
+
     /// What thread number `id` does for it.
     pub(super) fn steps(
         &self,
@@ -32,31 +77,21 @@ impl Event {
         match self {
             // At once, as rt-app has it.
             Event::Run(0) | Event::Sleep(0) => {}
-            Event::Run(us) => {
-                let cycles = u128::from(*us) * u128::from(khz) / 1000;
-                steps.push(Step::Run(Dist::Fixed(u64::try_from(cycles).unwrap_or(u64::MAX))));
+            Event::Run(us) => steps.push(Event::run(*us, khz)),
+            Event::Sleep(us) => steps.push(Step::Sleep(Dist::Fixed(nanoseconds(*us)))),
+            Event::Timer(us) => steps.push(Step::Period(nanoseconds(*us))),
+            Event::Wait { mutex: None, .. } => steps.push(Step::Block),
+            Event::Wait { mutex: Some(l), .. } => {
+                steps.extend([Step::Unlock(*l), Step::Block, Step::Lock(*l)])
             }
-            Event::Sleep(us) => steps.push(Step::Sleep(Dist::Fixed(us * 1000))),
-            Event::Timer(us) => steps.push(Step::Period(us * 1000)),
-            Event::Wait(None) => steps.push(Step::Block),
-            Event::Wait(Some(l)) => steps.extend([Step::Unlock(*l), Step::Block, Step::Lock(*l)]),
+            // Whoever meets at one has its steps by the reference run.
+            Event::Barrier(_) => {}
             Event::Lock(l) => steps.push(Step::Lock(*l)),
             Event::Unlock(l) => steps.push(Step::Unlock(*l)),
-            Event::Wake { name, all, key } => {
-                let waiters = waiters.get(name.as_str()).filter(|w| !w.is_empty());
-                let waiters = waiters.ok_or_else(|| {
-                    format!(
-                        "'{key}': nobody waits on '{name}'; expected a task with suspend or wait of that name"
-                    )
-                })?;
-                // Whoever wakes does not wait.
-                let others = || waiters.iter().filter(|w| **w != id);
-                if !all && others().count() > 1 {
-                    return Err(format!(
-                        "'{key}': several wait on '{name}'; expected broad, or one that waits"
-                    ));
-                }
-                steps.extend(others().map(|w| Step::Wake(TaskId(*w))));
+            Event::Wake { name, key, .. } => {
+                let waiters = waiters.get(name.as_str()).ok_or_else(|| missing(key, name))?;
+                // A task does not wake itself.
+                steps.extend(waiters.iter().filter(|w| **w != id).map(|w| Step::Wake(TaskId(*w))));
             }
         }
         Ok(())
@@ -110,8 +145,8 @@ pub(super) fn cut(steps: &mut Vec<Step>, start_ns: u64, until_ns: u64, khz: u32)
     over.is_some()
 }
 
-/// A task without an end that is woken, at first or last, by one that it wakes: both would go on for ever.
-pub(super) fn endless(tasks: &[Task]) -> Option<&Task> {
+/// Tasks without an end that are woken, at first or last, by one that they wake: all would go on for ever.
+pub(super) fn endless(tasks: &[Task]) -> Vec<usize> {
     let steps = |t: usize| match &tasks[t].program {
         Program::Pattern(p) if p.rounds == u64::MAX && p.until_ns == u64::MAX => &p.steps[..],
         _ => &[],
@@ -132,5 +167,5 @@ pub(super) fn endless(tasks: &[Task]) -> Option<&Task> {
             rest.extend((wakers[other] == 0).then_some(other));
         }
     }
-    (0..tasks.len()).find(|&t| wakers[t] > 0 && !steps(t).is_empty()).map(|t| &tasks[t])
+    (0..tasks.len()).filter(|&t| wakers[t] > 0 && !steps(t).is_empty()).collect()
 }

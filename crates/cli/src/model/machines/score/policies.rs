@@ -51,11 +51,12 @@ fn tables(files: &[PathBuf]) -> Result<Vec<Table>, HardwareError> {
     Ok(all)
 }
 
-/// Progress over the settings, on a terminal.
-fn told(bar: &Mutex<Option<ProgressBar>>, settings: Option<usize>) {
+/// Progress over the runs, on a terminal: so many more are to come, or one is done.
+fn told(bar: &Mutex<Option<ProgressBar>>, more: Option<usize>) {
     let Ok(mut bar) = bar.lock() else { return };
-    match (settings, &*bar) {
-        (Some(n), _) if screen::shows_progress() => *bar = Some(ProgressBar::new(n as u64)),
+    match (more, &*bar) {
+        (Some(n), Some(bar)) => bar.inc_length(n as u64),
+        (Some(n), None) if screen::shows_progress() => *bar = Some(ProgressBar::new(n as u64)),
         (None, Some(bar)) => bar.inc(1),
         _ => {}
     }

@@ -1,7 +1,7 @@
 //! Straight lines through few points: weighted least squares with a penalty on the coefficients (ridge), made robust by
 //! Huber's weights, and quantiles of weighted samples.
-//!
-//! The matrices have some fifteen columns: Cholesky's method by hand is forty lines, an algebra library seconds of build.
+
+use crate::linear::Triangle;
 
 /// Residuals beyond this many standard deviations weigh less, in proportion.
 const HUBER: f64 = 1.0;
@@ -42,7 +42,9 @@ pub fn fit(points: Points<'_>, penalty: f64) -> Option<Vec<f64>> {
     }
     let total: f64 = points.weight.iter().sum();
     (1..n).for_each(|i| a[i * n + i] += penalty * total);
-    solve(a, b)
+    // A column that the others make up has but rounding left.
+    let solved = Triangle::of_clear(n, a, 1e-12)?.solve(&b);
+    solved.iter().all(|x| x.is_finite()).then_some(solved)
 }
 
 /// [`fit`], with residuals far out weighing less.
@@ -69,33 +71,6 @@ pub fn robust(points: Points<'_>, penalty: f64) -> Option<Vec<f64>> {
 /// The sum of products.
 pub fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
-}
-
-/// Solves `a x = b` for a symmetric positive matrix of which the lower half is given (Cholesky).
-fn solve(mut a: Vec<f64>, mut b: Vec<f64>) -> Option<Vec<f64>> {
-    let n = b.len();
-    for i in 0..n {
-        for j in 0..=i {
-            let sum = a[i * n + j] - dot(&a[i * n..i * n + j], &a[j * n..j * n + j]);
-            if i == j {
-                // A column that the others make up has but rounding left.
-                if sum.is_nan() || sum <= 1e-12 * a[i * n + i] {
-                    return None;
-                }
-                a[i * n + i] = sum.sqrt();
-            } else {
-                a[i * n + j] = sum / a[j * n + j];
-            }
-        }
-    }
-    for i in 0..n {
-        b[i] = (b[i] - dot(&a[i * n..i * n + i], &b[..i])) / a[i * n + i];
-    }
-    for i in (0..n).rev() {
-        let above: f64 = (i + 1..n).map(|j| a[j * n + i] * b[j]).sum();
-        b[i] = (b[i] - above) / a[i * n + i];
-    }
-    b.iter().all(|x| x.is_finite()).then_some(b)
 }
 
 /// The least value that has a share `p` of all weight at or below it; values of no number are left out.
