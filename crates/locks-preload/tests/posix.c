@@ -644,17 +644,17 @@ static void gone_at_once(void) {
 static pthread_mutex_t fm = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t fr = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static pthread_cond_t fc = PTHREAD_COND_INITIALIZER;
+static pthread_mutex_t fcm = PTHREAD_MUTEX_INITIALIZER;
 static void *waits_fm(void *unused) {
     pthread_mutex_lock(&fm);
     pthread_mutex_unlock(&fm);
     return unused;
 }
 static void *waits_fc(void *unused) {
-    static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
-    pthread_mutex_lock(&m);
+    pthread_mutex_lock(&fcm);
     struct timespec t = in_ms(CLOCK_REALTIME, 300);
-    pthread_cond_timedwait(&fc, &m, &t);
-    pthread_mutex_unlock(&m);
+    pthread_cond_timedwait(&fc, &fcm, &t);
+    pthread_mutex_unlock(&fcm);
     return unused;
 }
 static int child_of(int depth) {
@@ -662,6 +662,7 @@ static int child_of(int depth) {
     failures = 0;
     IS(pthread_mutex_trylock(&fm), EBUSY);
     IS(pthread_mutex_unlock(&fm), 0);
+    IS(pthread_mutex_unlock(&fcm), 0);
     if (!plain) IS(pthread_mutex_unlock(&fr), 0);
     for (int i = 0; i < (few ? 3 : 20); i++) {
         pthread_t t[4];
@@ -680,6 +681,7 @@ static int child_of(int depth) {
     if (depth > 0 && !plain) {
         pthread_mutex_lock(&fr);
         pthread_mutex_lock(&fm);
+        pthread_mutex_lock(&fcm);
         pid_t grandchild = fork();
         if (grandchild == 0) {
             memset(&fc, 0, sizeof fc);
@@ -699,6 +701,8 @@ static void forks(void) {
         for (int k = 0; k < (few ? 1 : 6); k++) pthread_create(&t[k], NULL, waits_fm, NULL);
         pthread_create(&w, NULL, waits_fc, NULL);
         nap(i * 3);
+        // If another thread held it, it would be locked in the child for ever.
+        pthread_mutex_lock(&fcm);
         fflush(stdout);
         pid_t child = fork();
         if (child == 0) {
@@ -706,6 +710,7 @@ static void forks(void) {
             fflush(stdout);
             _exit(bad);
         }
+        pthread_mutex_unlock(&fcm);
         int status;
         waitpid(child, &status, 0);
         IS(status, 0);
