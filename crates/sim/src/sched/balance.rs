@@ -19,7 +19,7 @@ const LOOK_NS: u64 = 100;
 const LONGEST_STAY_NS: u64 = 2 * WARM_NS;
 /// Balances that find nothing but running tasks before one of those is moved: `nr_balance_failed` is above
 /// `cache_nice_tries` + 2 (`imbalanced_active_balance()`).
-const TRIES: u64 = 3;
+pub(super) const TRIES: u64 = 3;
 
 /// How long a CPU idles (`avg_idle`).
 #[derive(Clone, Copy)]
@@ -238,14 +238,15 @@ impl Scheduler<'_> {
         self.placement.steal.pull(self, c, now, &runner)
     }
 
-    /// At a balance: the task that has waited longest on the most crowded CPU, near ones first.
+    /// At a balance: the task that has waited longest on the most crowded CPU within reach, near ones first.
     pub(crate) fn steal(
         &mut self,
         c: usize,
         now: u64,
+        reach: Distance,
         runner: impl Fn(usize) -> Option<u32>,
     ) -> Option<Stolen> {
-        self.steal_by(&Thief { cpu: c, now, at_balance: true, reach: Distance::Machine }, &runner)
+        self.steal_by(&Thief { cpu: c, now, at_balance: true, reach }, &runner)
     }
 
     fn steal_by(&mut self, thief: &Thief, runner: Runner<'_>) -> Option<Stolen> {

@@ -25,6 +25,7 @@ mod affinity;
 mod balance;
 pub(crate) mod cpuset;
 pub(crate) mod load;
+pub(crate) mod nohz;
 mod order;
 pub mod placement;
 mod queue;
@@ -428,6 +429,11 @@ impl<'a> Scheduler<'a> {
     #[inline]
     pub(crate) fn nobody_waits(&self, c: usize) -> bool {
         self.queues[c].is_empty()
+    }
+
+    /// Whether a CPU is kept for work.
+    pub(crate) fn is_allowed(&self, c: usize) -> bool {
+        self.allowed.contains(c)
     }
 
     #[inline]

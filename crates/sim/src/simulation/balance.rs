@@ -5,6 +5,7 @@ use crate::calendar::NEVER;
 use crate::clock::Source;
 use crate::cpu::Phase;
 use crate::sched::{Pulled, Stolen};
+use wattwise_model::machine::Distance;
 
 /// How much stronger an idle core must be for a task to move there.
 const WEAKER: f64 = 1.05;
@@ -21,10 +22,10 @@ impl Simulation<'_> {
         }
     }
 
-    /// A task for CPU `c` that has waited elsewhere for long enough.
-    fn steal(&mut self, c: usize) -> Option<u32> {
+    /// A task for CPU `c` that has waited within reach for long enough.
+    pub(super) fn steal(&mut self, c: usize, reach: Distance) -> Option<u32> {
         let cpus = &self.cpus;
-        let stolen = self.sched.steal(c, self.clock.now(), |v| cpus[v].runner())?;
+        let stolen = self.sched.steal(c, self.clock.now(), reach, |v| cpus[v].runner())?;
         Some(self.bring(c, stolen))
     }
 
@@ -41,6 +42,11 @@ impl Simulation<'_> {
     /// Idle CPUs take tasks that wait; long queues shed to short ones.
     pub(super) fn balance(&mut self) {
         self.clock.set(Source::Balance, NEVER);
+        if let Some(mut nohz) = self.nohz.take() {
+            self.balance_by_kicks(&mut nohz);
+            self.nohz = Some(nohz);
+            return;
+        }
         let misfits = self.sched.pulls_misfits() && self.governor.follows_tasks();
         if misfits {
             self.look_at_loads();
@@ -64,7 +70,7 @@ impl Simulation<'_> {
             if self.cpus[c].phase != Phase::Idle {
                 continue;
             }
-            match self.steal(c) {
+            match self.steal(c, Distance::Machine) {
                 Some(t) => self.enqueue(c, t, true),
                 None => break,
             }
@@ -130,10 +136,10 @@ impl Simulation<'_> {
     }
 
     /// Moves one task from the longest queue to the shortest when that makes them more alike and no CPU idles.
-    fn even_out(&mut self) {
+    pub(super) fn even_out(&mut self) {
         let shortest = self.sched.uneven(|c| self.cpus[c].phase == Phase::Task);
         if let Some(c) = shortest
-            && let Some(t) = self.steal(c)
+            && let Some(t) = self.steal(c, Distance::Machine)
         {
             self.enqueue(c, t, true);
         }

@@ -41,6 +41,7 @@ mod cores;
 mod dispatch;
 mod idle;
 mod memory;
+mod nohz;
 mod place;
 mod run;
 mod speed;
@@ -59,6 +60,7 @@ use crate::platform::{core_powers, idle_tables};
 use crate::record::{Record, Waker};
 use crate::sched::Scheduler;
 use crate::sched::cpuset::CpuSet;
+use crate::sched::nohz::NohzBalance;
 use crate::setup::{IdleWork, Setup};
 use crate::tasks::Tasks;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -75,6 +77,8 @@ pub struct Simulation<'a> {
     tasks: Tasks<'a>,
     idlers: Idlers,
     idle_work: IdleWork,
+    /// Where idle CPUs balance when they are kicked.
+    nohz: Option<Box<NohzBalance>>,
     /// When each CPU's last tasks in a row began and ended; empty where the kernel's way into idle takes no time.
     ran: Vec<(u64, u64)>,
     governor: SpeedGovernor,
@@ -141,6 +145,7 @@ impl<'a> Simulation<'a> {
             tasks: Tasks::new(workload, setup.interrupts, daemon_first.is_some(), replaying),
             idlers: Idlers::new(machine, idle_tables(machine), setup.idle, setup.latency_limit_ns),
             idle_work: setup.idle_work,
+            nohz: setup.placement.kicks_idle.then(|| Box::new(NohzBalance::new(machine.cores.len()))),
             ran: if setup.idle_work.enter_ns > 0 { vec![(0, 0); cpus] } else { Vec::new() },
             governor,
             keeper: setup.cores.map(|policy| CoreGovernor::new(policy, machine, &core_powers(machine))),
@@ -159,6 +164,9 @@ impl<'a> Simulation<'a> {
         sim.tell_speeds();
         sim.start_keeper(setup.phase_ns);
         (0..cpus).for_each(|c| sim.enter_idle(c));
+        if sim.nohz.is_some() {
+            sim.await_tick();
+        }
         sim.hardware.limit_power(setup.power_limit_w);
         sim.arm_limits();
         sim.start_memory(setup.dram);

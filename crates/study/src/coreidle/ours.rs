@@ -131,8 +131,8 @@ fn causes(ours: &OurFigures, list: &List, _results: &[Figure]) -> Vec<MissCause>
             about: ["default", "sched_mc"].iter().map(|s| format!("tbench:{s}:")).collect(),
             text: format!(
                 "Which core has the pair, and for how long, is chance: runs of the model that differ in their seed alone have a \
-                 standard deviation of {spread:.1} points there, and the study printed one run each. The pair moves when a kernel \
-                 thread has the sleeping side's CPU."
+                 standard deviation of {spread:.1} points there, and the study printed one run each. The pair moves when the idle \
+                 core has looked four times in a row and both sides ran."
             ),
         });
     }

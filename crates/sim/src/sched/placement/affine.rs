@@ -4,21 +4,20 @@
 //! which the task slept, and a task that wakes another over a socket says that it is about to sleep.
 //!
 //! 1. That CPU, if it idles.
-//! 2. Else the domains around it, from near to far: the first idle CPU by number, and what a wider domain finds takes the place of
-//!    what the nearer one found. The search ends with the domain that has both the waker's CPU and the task's last: a task that a
-//!    timer wakes on a busy CPU stays in its core, whatever idles elsewhere.
+//! 2. Else the domains around it, from near to far: the first idle CPU. The search ends with the domain that has both the waker's CPU
+//!    and the task's last: a task that a timer, or another in its core, wakes stays in that core, whatever idles elsewhere.
 //! 3. Else that CPU.
 //!
 //! A **new task** goes where most is free.
 //!
 //! **Balance.** A CPU that runs out of work takes a task that waits elsewhere and has not just run, if it idles for at least the
-//! migration cost (500 us) on average: one that sleeps for short times takes none. A running task is not pulled to another core: of
-//! two that take turns one runs at a time, so that the balance finds no queue of two. Study 002's table of tbench shows it: one core
-//! sleeps while the pair has the other.
+//! migration cost (500 us) on average: one that sleeps for short times takes none. CPUs that sleep without a tick are kicked by the
+//! ticks of others, and a core that idles as a whole may then stop a task that runs on a core whose threads all run
+//! ([`nohz`](crate::sched::nohz)). Study 002's table of tbench shows it: one core sleeps while a pair of tasks has the other, and
+//! now and then the pair moves.
 //!
-//! Not as 3.1 has it: where a task wakes another and both belong to one core that is full, all of the package is searched. In
-//! 3.1 the woken task would wait for its waker, and another core pull it off now and then; the same table shows that the pair
-//! changes its core.
+//! Not as 3.1 has it: what a nearer domain finds is taken. In 3.1 a wider domain's find takes its place, the first idle CPU by number:
+//! a pair that is torn apart would come together on the first core each time.
 
 use super::{CoreUse, FAIR, Placement, Waking, spread};
 use crate::sched::Scheduler;
@@ -30,6 +29,7 @@ pub(crate) static AFFINE: Placement = Placement {
     summary: "an idle thread of its waker's core, else of its package (Linux 3.1)",
     choose,
     steal: &CacheCold { idler_least_ns: WARM_NS },
+    kicks_idle: true,
     ..FAIR
 };
 
@@ -48,8 +48,8 @@ pub(super) fn choose(s: &mut Scheduler<'_>, w: &Waking, cores: &dyn CoreUse) -> 
         return target;
     }
     let in_core = s.siblings(target).find(idle);
-    // A timer's domain ends with the core.
-    if !w.by_task && s.siblings(target).contains(&w.last) {
+    // The domain that has both ends the search.
+    if s.siblings(target).contains(&w.last) {
         return in_core.unwrap_or(target);
     }
     let order = &s.search[usize::from(s.machine.cpus[target].package)];
@@ -102,7 +102,8 @@ mod tests {
     #[test]
     fn a_task_s_wakee_goes_to_an_idle_cpu_of_its_waker_s_core_else_of_the_package() {
         assert_eq!(sent(2, &[1, 2, 3], true), 1);
-        assert_eq!(sent(0, &[3], true), 3);
+        assert_eq!(sent(2, &[3], true), 3, "its waker's core is full");
+        assert_eq!(sent(0, &[3], true), 0, "both have that core");
         assert_eq!(sent(2, &[], true), 0);
     }
 }

@@ -81,6 +81,9 @@ pub struct Placement {
     pub(super) evens_out: fn(&Scheduler<'_>, &dyn Fn(usize) -> bool) -> Option<usize>,
     /// The idle cores to which the balance moves running tasks that share a core or run on a weaker one.
     pub(super) better_cores: for<'s> fn(&'s Scheduler<'_>) -> Option<&'s CpuSet>,
+    /// Whether CPUs that idle without a tick balance when the tick of another kicks them, as in Linux 3.1
+    /// ([`nohz`](super::nohz)); else they do so by themselves.
+    pub(crate) kicks_idle: bool,
     /// What it goes by where it places tasks by energy; the balance moves tasks only where that fails.
     pub(super) energy: fn(&MachineModel) -> Option<Box<Eas>>,
     /// Whether it goes by where and when a task's coming run began as recorded.
@@ -139,6 +142,7 @@ const FAIR: Placement = Placement {
     steal: &LongestWaiting { pull_ns: 0, balance_ns: WARM_NS },
     evens_out: balance::shortest_queue,
     better_cores: balance::no_cores,
+    kicks_idle: false,
     energy: |_| None,
     reads_recorded_runs: false,
     distance_ns: u64::saturating_sub,

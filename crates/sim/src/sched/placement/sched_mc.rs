@@ -1,7 +1,8 @@
-//! As `affine`, with `sched_mc_power_savings=1` or `sched_smt_power_savings=1`. That level leaves wake-ups
-//! as they are; the balance no longer pulls running tasks apart. (Linux also pulls tasks together that keep
-//! running, which is not modelled: a core of two threads has the capacity of one task, 1178 / 1024 rounded, so that none
-//! qualifies.) A new task stays in its parent's core while the package runs less than twice what it has cores.
+//! As `affine`, with `sched_mc_power_savings=1` or `sched_smt_power_savings=1`: a new task stays in its parent's core while the
+//! package runs less than twice what it has cores.
+//!
+//! On one package that level leaves wake-ups and the balance as they are. (Linux would also pull together tasks that keep
+//! running, but a core of two threads has the capacity of one task, 1178 / 1024 rounded, so that none qualifies.)
 
 use super::{CoreUse, FAIR, Placement, Waking, affine};
 use crate::sched::Scheduler;
@@ -10,11 +11,12 @@ use crate::sched::balance::{CacheCold, WARM_NS};
 /// `sched_mc`
 pub(super) static SCHED_MC: Placement = Placement {
     name: "sched_mc",
-    summary: "as affine, but the balance leaves running tasks together (sched_mc_power_savings=1)",
+    summary: "as affine, but a new task stays in its parent's core while half is free (sched_mc_power_savings=1)",
     // Level 1 of either does the same to the balance.
     aliases: &[("sched_smt", "as sched_mc (sched_smt_power_savings=1)")],
     choose,
     steal: &CacheCold { idler_least_ns: WARM_NS },
+    kicks_idle: true,
     ..FAIR
 };
 
