@@ -65,6 +65,8 @@ const NAMES: &[Named] = &[
     named("autonomous", "", "drop", "the processor's own choice of clock: chance that a pause drops it"),
     named("autonomous", "", "drop_to", "the processor's own choice of clock: where a drop ends"),
     named("autonomous", "", "climb", "the processor's own choice of clock: periods back to the highest"),
+    named("epp_ceiling", "", "from", "the EPP from which the highest clock falls"),
+    named("epp_ceiling", "", "at_255", "the highest clock that is left at EPP 255"),
     named("power_limit", "", "long_w", "long-term power limit"),
     named("power_limit", "", "tau_s", "time window of the power limit"),
     named("power_limit", "", "short_w", "short-term power limit"),

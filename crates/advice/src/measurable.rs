@@ -137,6 +137,12 @@ const WAYS: &[Way] = &[
         by: "the clock (turbostat, or APERF over MPERF) in steps of a ms under a load that begins, and under one that pauses for a ms",
     },
     Way {
+        room: "epp_ceiling",
+        table: "",
+        keys: &["from", "at_255"],
+        by: "the clock of busy cores (turbostat) under the preferences 64, 128, 192 and 255, with watts to spare",
+    },
+    Way {
         room: "power_limit",
         table: "",
         keys: &["long_w", "tau_s", "short_w"],

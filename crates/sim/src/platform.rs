@@ -53,6 +53,7 @@ fn autonomy(a: &Autonomous) -> Autonomy {
         drop: milli(a.drop),
         drop_to: milli(a.drop_to),
         climb: (a.climb.round() as u32).max(1),
+        ceiling: a.epp_ceiling.map_or((255, 1000), |c| (c.from.round() as u32, milli(c.at_255))),
     }
 }
 

@@ -86,6 +86,7 @@ const MECHANISMS: &[Mechanism] = &[
         m.autonomous.period = 0.01;
         m.autonomous.drop = 0.0;
     }),
+    ("a high preference lowers the highest speed", |m| m.autonomous.epp_ceiling = None),
     ("a middle boost is full load to schedutil", |m| {
         m.kinds.iter_mut().for_each(|k| k.load_full_khz = k.levels[0].khz);
     }),

@@ -173,6 +173,9 @@ fn settle(file: &mut File) {
             *share = share.min(1.0);
         }
     }
+    if let Some(c) = &mut file.epp_ceiling {
+        (c.from, c.at_255) = (c.from.min(254.0), c.at_255.clamp(0.05, 1.0));
+    }
     if let Some(l) = &mut file.power_limit
         && let Some(short) = &mut l.short_w
     {

@@ -153,6 +153,12 @@
 //! source = "..."                  # without the table, these with what is published of two processors
 //! confidence = "guess"
 //!
+//! [epp_ceiling]                   # where a busy core does not reach its highest speed under every preference (policy hwp)
+//! from = 102                      # the EPP from which the highest falls, in a straight line, ...
+//! at_255 = 0.35                   # ... to this share of it at EPP 255; without the table it does not fall
+//! source = "..."
+//! confidence = "guess"
+//!
 //! [power_limit]                   # of each package
 //! long_w = 28                     # what the mean over the window may be: Intel's PL1; AMD's PPT, with tau_s = 0
 //! tau_s = 28                      # the window; 0: the limit holds at once
@@ -203,9 +209,9 @@ use super::bounds::{us, watts, within};
 use super::figures::Written;
 use super::tables::*;
 use super::{
-    Apart, Autonomous, CState, Core, CoreKind, Cpu, Domain, Figure, MAX_IDLE_STATES, MAX_SMT, MachineModel,
-    Memory, Overlap, Package, PackageState, PowerLimit, SpeedLevel, Thermal, Tick, Transition, builtin, duty,
-    energy_model,
+    Apart, Autonomous, CState, Core, CoreKind, Cpu, Domain, EppCeiling, Figure, MAX_IDLE_STATES, MAX_SMT,
+    MachineModel, Memory, Overlap, Package, PackageState, PowerLimit, SpeedLevel, Thermal, Tick, Transition,
+    builtin, duty, energy_model,
 };
 use crate::estimate::processor;
 use crate::estimate::sheet::Sheet;
@@ -378,6 +384,9 @@ fn build(file: &File) -> Result<MachineModel, String> {
     if let Some(t) = &file.autonomous {
         t.note("autonomous", &[], from)?;
     }
+    if let Some(t) = &file.epp_ceiling {
+        t.note("epp_ceiling", &[], from)?;
+    }
     if let Some(t) = &file.power_limit {
         t.note("power_limit", &[], from)?;
     }
@@ -547,7 +556,14 @@ pub(super) fn thermal(file: &File, from: &mut Vec<Figure>) -> Result<Thermal, St
 
 /// How its hardware chooses its own speed.
 pub(super) fn autonomous(file: &File) -> Result<Autonomous, String> {
-    let Some(t) = &file.autonomous else { return Ok(Autonomous::default()) };
+    let epp_ceiling = match &file.epp_ceiling {
+        None => None,
+        Some(t) => Some(EppCeiling {
+            from: within("epp_ceiling.from", t.from, 0.0, 254.0, "")?,
+            at_255: within("epp_ceiling.at_255", t.at_255, 0.05, 1.0, "")?,
+        }),
+    };
+    let Some(t) = &file.autonomous else { return Ok(Autonomous { epp_ceiling, ..Autonomous::default() }) };
     let share = |what: &str, value: f64| within(&format!("autonomous.{what}"), value, 0.0, 1.0, "");
     let full_at = (share("full_at_0", t.full_at_0)?, share("full_at_255", t.full_at_255)?);
     Ok(Autonomous {
@@ -557,6 +573,7 @@ pub(super) fn autonomous(file: &File) -> Result<Autonomous, String> {
         drop: share("drop", t.drop)?,
         drop_to: share("drop_to", t.drop_to)?,
         climb: within("autonomous.climb", t.climb, 0.5, 200.0, "")?,
+        epp_ceiling,
     })
 }
 

@@ -292,11 +292,30 @@ pub struct Autonomous {
     pub drop_to: f64,
     /// Boundaries from there to the highest speed.
     pub climb: f64,
+    /// None: the highest speed is reached under any preference.
+    pub epp_ceiling: Option<EppCeiling>,
+}
+
+/// How the highest speed that a busy core reaches falls with the preference (EPP): in a straight line.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct EppCeiling {
+    /// The EPP from which it falls.
+    pub from: f64,
+    /// What is left of it at EPP 255.
+    pub at_255: f64,
 }
 
 impl Default for Autonomous {
     fn default() -> Autonomous {
-        Autonomous { period: 1.0, full_at: (0.6, 0.95), rise: 1.0, drop: 0.16, drop_to: 0.45, climb: 7.0 }
+        Autonomous {
+            period: 1.0,
+            full_at: (0.6, 0.95),
+            rise: 1.0,
+            drop: 0.16,
+            drop_to: 0.45,
+            climb: 7.0,
+            epp_ceiling: None,
+        }
     }
 }
 

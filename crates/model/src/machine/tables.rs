@@ -69,6 +69,8 @@ pub(super) struct File {
     pub(super) power_limit: Option<PowerLimitTable>,
     #[serde(default)]
     pub(super) autonomous: Option<AutonomousTable>,
+    #[serde(default)]
+    pub(super) epp_ceiling: Option<EppCeilingTable>,
     pub(super) platform: PlatformTable,
     #[serde(default)]
     pub(super) tick: Option<TickTable>,
@@ -417,6 +419,16 @@ table! {
         /// Boundaries from there to the highest speed.
         #[serde(default = "climb")]
         climb: f64,
+    }
+}
+
+table! {
+    /// How the highest speed that a busy core reaches falls with the preference (EPP).
+    struct EppCeilingTable {
+        /// The EPP from which it falls.
+        from: f64,
+        /// What is left of it at EPP 255.
+        at_255: f64,
     }
 }
 

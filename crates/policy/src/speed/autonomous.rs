@@ -12,6 +12,10 @@
 //! 2. At a boundary the busy share u of the last period is known; the wish is the highest speed x min(1, u / T). Idle time counts as
 //!    nothing, waiting for I/O as idle.
 //! 3. T follows the preference in a straight line between its two ends, about which nothing is published.
+//!    *Ceiling.* Mobile processors of Intel do not reach their highest speed under a high preference, whatever the load: from one EPP on the
+//!    highest falls in a straight line. An i7-13620H runs at 0.78 of each kind's highest speed at EPP 128, 0.45 at 192, and 0.22 (P) and
+//!    0.31 (E) at 255 (bhusann/cctl, 2026); an i7-8550U at 3.5 of 4 GHz at 128, and faster below 120 (throttled, issue 121); for Alder Lake's
+//!    102 is "the max suggested EPP which can result in one core turbo frequency" (Linux, intel_pstate.c). A machine that has none says so.
 //! 4. A rise may need a second boundary that asks for it.
 //! 5. *Drop.* A boundary that finds a busy core asleep lowers it with a chance of some 16 % (2.45 to 3.1 % of gaps of 0.84 ms, with
 //!    a loop of 5 ms), to less than half of the highest speed, from where it climbs over some boundaries.
@@ -40,11 +44,21 @@ pub struct Autonomy {
     pub drop_to: u32,
     /// Boundaries from there to the highest speed.
     pub climb: u32,
+    /// The preference from which the highest speed falls, and what is left of it at EPP 255.
+    pub ceiling: (u32, u32),
 }
 
 impl Default for Autonomy {
     fn default() -> Autonomy {
-        Autonomy { period: 1000, full_at: (600, 1000), rise: 1, drop: 160, drop_to: 450, climb: 7 }
+        Autonomy {
+            period: 1000,
+            full_at: (600, 1000),
+            rise: 1,
+            drop: 160,
+            drop_to: 450,
+            climb: 7,
+            ceiling: (255, 1000),
+        }
     }
 }
 
@@ -71,6 +85,12 @@ fn period_ns(epp: u64, reaction_ns: u64) -> u64 {
 fn full_speed_at(epp: u64, (low, high): (u32, u32)) -> u64 {
     let (low, high) = (i64::from(low), i64::from(high));
     (low + (high - low) * epp.min(255) as i64 / 255).max(1) as u64
+}
+
+/// The ceiling of step 3, of the highest speed.
+fn ceiling(epp: u64, (from, at_255): (u32, u32)) -> u64 {
+    let (from, at_255, epp) = (u64::from(from.min(254)), u64::from(at_255).min(FULL), epp.min(255));
+    FULL - (FULL - at_255) * epp.saturating_sub(from) / (255 - from)
 }
 
 /// One CPU.
@@ -189,6 +209,8 @@ impl AutonomousCpu {
 /// The stand-in.
 pub(super) struct Autonomous {
     rule: AutonomousRule,
+    /// Of the highest speed with boost, whether that is on or not.
+    ceiling: u64,
     boost: bool,
     domains: Vec<DomainInfo>,
     domain_of: Vec<u16>,
@@ -229,6 +251,7 @@ impl Autonomous {
         let full_at = if full_at == 0 { full_speed_at(epp, figures.full_at) } else { full_at };
         Box::new(Autonomous {
             rule: AutonomousRule { period_ns: period_ns.max(1000), full_at, figures },
+            ceiling: ceiling(epp, figures.ceiling),
             boost: p.boost,
             domains: p.domains.clone(),
             domain_of: p.domain_of_cpu(),
@@ -239,7 +262,8 @@ impl Autonomous {
     /// The speed of a wish.
     fn speed(&self, domain: &DomainInfo, wish: u64) -> Khz {
         let highest = u64::from(if self.boost { domain.fastest() } else { domain.base }.0);
-        domain.at_least(Khz((highest * wish / FULL) as u32))
+        let ceiling = u64::from(domain.fastest().0) * self.ceiling / FULL;
+        domain.at_least(Khz((highest * wish / FULL).min(ceiling) as u32))
     }
 
     fn tell(&mut self, cpu: usize, obs: &Observation<'_>) {
@@ -323,6 +347,15 @@ mod tests {
     #[test]
     fn the_preference_moves_the_load_of_full_speed() {
         assert_eq!([0, 128, 255, 999].map(|epp| full_speed_at(epp, (600, 1000))), [600, 800, 1000, 1000]);
+    }
+
+    /// An i7-13620H's: 0.78 at 128, 0.45 at 192, 0.22 to 0.31 at 255.
+    #[test]
+    fn the_highest_speed_falls_from_one_preference_on() {
+        assert_eq!([0, 128, 255].map(|epp| ceiling(epp, (255, 1000))), [1000; 3], "none");
+        assert_eq!([0, 86, 87, 999].map(|epp| ceiling(epp, (86, 250))), [1000, 1000, 996, 250]);
+        let of = [128, 192].map(|epp| ceiling(epp, (86, 250)));
+        assert!((780..=830).contains(&of[0]) && (430..=540).contains(&of[1]), "{of:?}");
     }
 
     /// The published table, and the two ends of its rows.

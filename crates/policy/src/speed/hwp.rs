@@ -15,8 +15,9 @@
 //! What is not certain of this is drawn in each replica: the machine's `[autonomous]`.
 //!
 //! Unknown, and so assumed: that load alone decides (hardware may count stalls, and share a power budget between
-//! cores); that the preference moves the load of full speed in a straight line; that a
-//! busy core reaches its highest speed under any preference. A result that hangs on the preference should be measured:
+//! cores); that the preference moves the load of full speed, and from some preference on the highest speed, in straight lines. How far the
+//! highest speed of a mobile processor falls is known of a few (the machine's `[epp_ceiling]`); other machines are taken to reach theirs
+//! under any preference. A result that hangs on the preference should be measured:
 //! `wattwise ab` does.
 //!
 //! `epp=performance` is the preference alone. The driver's policy `performance` also raises the lower limit to the

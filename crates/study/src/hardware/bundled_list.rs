@@ -2,6 +2,7 @@ tables! {
     "amd-pstate-gitsource": "rows.csv";
     "amd-pstate-speedometer": "rows.csv";
     "amd-pstate-tbench": "rows.csv";
+    "cctl-i7-13620h": "rows.csv";
     "cm4-uconsole-build": "rows.csv";
     "codecarbon-load": "rows.csv";
     "epyc-7502-placement": "rows.csv";
@@ -18,6 +19,8 @@ tables! {
     "odroid-xu-eas": "rows.csv";
     "pes-cinebench": "rows.csv";
     "plenergy-i7-8700": "rows.csv";
+    "power-bench-125h": "rows.csv";
+    "power-bench-7640hs": "rows.csv";
     "powercap-cses": "rows.csv";
     "powercap-languages": "rows.csv";
     "qais-m1-rampup": "rows.csv";
@@ -56,6 +59,7 @@ machines! {
     "i5-7267u"
     "i5-9600k"
     "i7-12700h"
+    "i7-13620h"
     "i7-13700k-nosmt"
     "i7-2600k"
     "i7-5557u"
@@ -63,8 +67,8 @@ machines! {
     "i7-8700"
     "i9-12900h"
     "i9-12900k"
-    "intel-desktop-65w"
     "intel-desktop"
+    "intel-desktop-65w"
     "juno-r2"
     "mac-mini-m1"
     "odroid-xu"
@@ -74,13 +78,15 @@ machines! {
     "ryzen-5800h"
     "ryzen-5800x"
     "ryzen-5950x"
+    "ryzen-7640hs"
     "ryzen-9950x"
     "ryzen-ai-max-395"
     "threadripper-1950x"
+    "ultra-5-125h"
     "xeon-24core-2s"
     "xeon-32cpu-2s"
-    "xeon-e3-1240v2"
     "xeon-e3-1240lv5"
+    "xeon-e3-1240v2"
     "xeon-e3-1240v5"
     "xeon-e5-2620v3-2s"
     "xeon-e5-2670v3-2s"

@@ -161,6 +161,7 @@ impl Sheet {
         text.push_str("source = \"shares of the design power by class\"\nconfidence = \"guess\"\n");
         self.uncore_text(text);
         self.limit_text(text);
+        self.ceiling_text(text);
         let (rest, busy) = self.class().memory;
         let mut spreads = "sources.busy_w = { source = \"what goes over the memory's wires differs by work\", confidence = \"guess\", range = \"+-75%\" }\n".to_owned();
         let mut high = String::new();
@@ -183,6 +184,22 @@ impl Sheet {
             quoted(&self.driver),
             quoted(&self.default_policy)
         );
+    }
+
+    /// Mobile processors of Intel that choose their own speed do not reach the highest under every preference; which were seen is with the
+    /// policy `hwp` and in `machines/alderlake-p-laptop.toml`.
+    fn ceiling_text(&self, text: &mut String) {
+        if self.class == ClassWord::Laptop
+            && ["intel_pstate-hwp", "intel_cpufreq-hwp"].contains(&self.driver.as_str())
+        {
+            text.push_str(
+                "\n[epp_ceiling]\nfrom = 102\nat_255 = 0.33\n\
+                 source = \"straight lines through what four mobile processors are left of their highest speed\"\n\
+                 confidence = \"guess\"\n\
+                 sources.from = { source = \"85 to 105\", confidence = \"guess\", range = [80, 120] }\n\
+                 sources.at_255 = { source = \"0.13 to 0.5\", confidence = \"guess\", range = [0.13, 0.53] }\n",
+            );
+        }
     }
 
     /// Whether uncore and memory have a low and a high state.

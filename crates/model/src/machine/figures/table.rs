@@ -57,6 +57,7 @@ pub(super) enum FileTable {
     Uncore,
     PowerLimit,
     Autonomous,
+    EppCeiling,
     Platform,
     Tick,
 }
@@ -88,6 +89,7 @@ impl FileTable {
             FileTable::Uncore => "uncore".into(),
             FileTable::PowerLimit => "power_limit".into(),
             FileTable::Autonomous => "autonomous".into(),
+            FileTable::EppCeiling => "epp_ceiling".into(),
             FileTable::Platform => "platform".into(),
             FileTable::Tick => "tick".into(),
         }
@@ -268,6 +270,8 @@ pub(super) static ROWS: &[FigureRow] = &[
     row!(Autonomous, "drop", "", Other, |f, _| some(f.autonomous.as_mut().map(|a| &mut a.drop))),
     row!(Autonomous, "drop_to", "", Other, |f, _| some(f.autonomous.as_mut().map(|a| &mut a.drop_to))),
     row!(Autonomous, "climb", "", Other, |f, _| some(f.autonomous.as_mut().map(|a| &mut a.climb))),
+    row!(EppCeiling, "from", "", Other, |f, _| some(f.epp_ceiling.as_mut().map(|c| &mut c.from))),
+    row!(EppCeiling, "at_255", "", Other, |f, _| some(f.epp_ceiling.as_mut().map(|c| &mut c.at_255))),
     row!(Platform, "watts", "W", Power, |f, _| one(&mut f.platform.watts)),
     row!(Platform, "migration_us", "us", Other, |f, _| some(&mut f.platform.migration_us)),
     row!(Platform, "interrupt_us", "us", Other, |f, _| some(&mut f.platform.interrupt_us)),
