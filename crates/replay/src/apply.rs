@@ -999,10 +999,10 @@ mod tests {
         let parse = |policy: &str| PolicySpec::parse(policy).expect("a policy");
         let made = |policy: &str| commands(&parse(policy), &target).expect("it can be applied");
         let bare = made("ondemand");
-        // Two ticks of 250 Hz, as its kernel has it.
+        // Two ticks of 1000 Hz, as its kernel has it.
         assert_eq!(
             bare.to_string(),
-            "wattwise set --governor ondemand --tunable up_threshold=95 --tunable sampling_rate=8000 --latency none"
+            "wattwise set --governor ondemand --tunable up_threshold=95 --tunable sampling_rate=2000 --latency none"
         );
         assert_eq!(bare.lifts(), ["up=40", "rate=150000", "latency=20us"]);
         assert!(is_ours(&bare.to_string()));

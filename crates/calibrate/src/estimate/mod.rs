@@ -17,13 +17,15 @@ pub(crate) mod write;
 
 use crate::estimate::server::{Sums, Wall};
 use crate::estimate::write::{
-    MachineFile, Package, PackageState, PowerLimit, Sourced, Speeds, WrittenBoost, WrittenIdle,
-    WrittenIdleState, WrittenKind, WrittenMemoryClock, WrittenOrigin, WrittenPlatform, WrittenRange,
-    WrittenThermal, WrittenTopology, WrittenTransition,
+    MachineFile, Package, PackageState, PowerLimit, Sourced, Speeds, WrittenBoost, WrittenEppCeiling,
+    WrittenIdle, WrittenIdleState, WrittenKind, WrittenMemoryClock, WrittenOrigin, WrittenPlatform,
+    WrittenRange, WrittenThermal, WrittenTopology, WrittenTransition,
 };
 use crate::gather::{SeenKind, SeenMachine, SeenMemory};
 use wattwise_hw::states::cpuidle::CpuidleState;
-use wattwise_model::machine::{CoreKind, MachineModel, SpeedLevel, Thermal as ModelThermal, builtin, file};
+use wattwise_model::machine::{
+    CoreKind, EppCeiling, MachineModel, SpeedLevel, Thermal as ModelThermal, builtin, file,
+};
 
 /// How far a core's watts may be off, in per cent.
 const CORE_PERCENT: u32 = 50;
@@ -118,6 +120,7 @@ pub(crate) fn tables(seen: &SeenMachine, name: &str) -> (MachineFile, &'static s
         thermal: heat(seen, &thermal, &from),
         platform: platform(seen, &base, scale, &from),
         power_limit: power_limit(seen),
+        epp_ceiling: epp_ceiling(seen),
         draws: None,
     };
     (file, base_name)
@@ -492,6 +495,35 @@ fn power_limit(seen: &SeenMachine) -> Option<Sourced<PowerLimit>> {
     is_one.then(|| Sourced::new(table, WrittenOrigin::kernel("powercap: the package's limits in force")))
 }
 
+/// How the highest speed falls with the preference, of a mobile processor of Intel.
+fn epp_ceiling(seen: &SeenMachine) -> Option<Sourced<WrittenEppCeiling>> {
+    let intel = seen.driver.as_deref().is_some_and(|driver| driver.starts_with("intel_"));
+    if !(intel && seen.epp && is_mobile(seen)) {
+        return None;
+    }
+    let EppCeiling { from, at_255 } = EppCeiling::MOBILE;
+    let source = EppCeiling::MOBILE_SOURCE;
+    let [from_range, at_255_range] =
+        EppCeiling::MOBILE_RANGES.map(|[low, high]| WrittenOrigin::between(source, low, high));
+    let table = Sourced::new(WrittenEppCeiling { from, at_255 }, WrittenOrigin::word(source));
+    Some(table.but("from", from_range).but("at_255", at_255_range))
+}
+
+/// Whether the machine has a battery, or its processor the letters of a mobile one behind its number (`i7-1260P`, `125H`, `1135G7`).
+fn is_mobile(seen: &SeenMachine) -> bool {
+    let letters = |word: &str| {
+        let tail = word.trim_start_matches(|c: char| c != '-').trim_start_matches('-');
+        let number = if tail.is_empty() { word } else { tail };
+        let letters = number.trim_start_matches(|c: char| c.is_ascii_digit());
+        (letters.len() < number.len())
+            .then(|| letters.trim_end_matches(|c: char| c.is_ascii_digit()).to_owned())
+    };
+    let mobile =
+        |letters: String| ["U", "Y", "P", "H", "HX", "HK", "HQ", "V", "G"].contains(&letters.as_str());
+    let by_name = |name: &String| name.split_whitespace().filter_map(letters).any(mobile);
+    seen.battery_wh.is_some() || seen.processor.as_ref().is_some_and(by_name)
+}
+
 /// The memory's clock as the kernel lists it; what it does and draws is what other boards' does and draws.
 fn memory_clock(seen: &SeenMemory) -> Sourced<WrittenMemoryClock> {
     let table = WrittenMemoryClock {
@@ -628,6 +660,28 @@ mod tests {
     }
 
     /// The memory's clock is of the model, with the governor that was there before wattwise set another.
+    /// A battery, or the letters behind the number; and only where the processor takes a preference.
+    #[test]
+    fn a_mobile_processor_of_intel_has_a_ceiling_by_preference() {
+        let mut machine = seen("hybrid-laptop");
+        let of = |machine: &SeenMachine| parsed(machine).autonomous.epp_ceiling;
+        assert_eq!(of(&machine), Some(EppCeiling::MOBILE));
+        machine.battery_wh = None;
+        for (name, is_mobile) in [
+            ("12th Gen Intel(R) Core(TM) i7-1260P", true),
+            ("Intel(R) Core(TM) Ultra 5 125H", true),
+            ("11th Gen Intel(R) Core(TM) i5-1135G7 @ 2.40GHz", true),
+            ("12th Gen Intel(R) Core(TM) i9-12900K", false),
+            ("Intel(R) Xeon(R) CPU E5-2670 v3 @ 2.30GHz", false),
+            ("Intel(R) Core(TM) i7-8700 CPU @ 3.20GHz", false),
+        ] {
+            machine.processor = Some(name.into());
+            assert_eq!(of(&machine).is_some(), is_mobile, "{name}");
+        }
+        (machine.battery_wh, machine.epp) = (Some(50.0), false);
+        assert_eq!(of(&machine), None, "no preference");
+    }
+
     #[test]
     fn a_board_has_its_memory_s_clock() {
         use wattwise_hw::replaced;

@@ -24,6 +24,8 @@ pub(crate) struct MachineFile {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) power_limit: Option<Sourced<PowerLimit>>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) epp_ceiling: Option<Sourced<WrittenEppCeiling>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) draws: Option<Draws>,
 }
 
@@ -220,6 +222,12 @@ pub(crate) struct PowerLimit {
     pub(crate) tau_s: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) short_w: Option<f64>,
+}
+
+#[derive(Serialize)]
+pub(crate) struct WrittenEppCeiling {
+    pub(crate) from: f64,
+    pub(crate) at_255: f64,
 }
 
 #[derive(Serialize)]

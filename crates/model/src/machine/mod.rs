@@ -305,6 +305,16 @@ pub struct EppCeiling {
     pub at_255: f64,
 }
 
+impl EppCeiling {
+    /// Straight lines through what is known of four mobile processors of Intel (`docs/notes/hardware-mechanisms.md`): a middle one.
+    pub const MOBILE: EppCeiling = EppCeiling { from: 110.0, at_255: 0.33 };
+    /// Between which `from` and `at_255` of those lie.
+    pub const MOBILE_RANGES: [[f64; 2]; 2] = [[80.0, 180.0], [0.13, 0.53]];
+    /// What they rest on, in words.
+    pub const MOBILE_SOURCE: &str =
+        "straight lines through what four mobile processors of Intel are left of their highest speed";
+}
+
 impl Default for Autonomous {
     fn default() -> Autonomous {
         Autonomous {

@@ -1,6 +1,7 @@
 //! The machine file that a sheet stands for, table by table.
 
 use super::{ClassWord, ClocksWord, DrawnFigures, Law, Sheet, State};
+use crate::machine::EppCeiling;
 use std::fmt::Write;
 use wattwise_figure::Random;
 
@@ -192,12 +193,15 @@ impl Sheet {
         if self.class == ClassWord::Laptop
             && ["intel_pstate-hwp", "intel_cpufreq-hwp"].contains(&self.driver.as_str())
         {
-            text.push_str(
-                "\n[epp_ceiling]\nfrom = 102\nat_255 = 0.33\n\
-                 source = \"straight lines through what four mobile processors are left of their highest speed\"\n\
-                 confidence = \"guess\"\n\
-                 sources.from = { source = \"85 to 105\", confidence = \"guess\", range = [80, 120] }\n\
-                 sources.at_255 = { source = \"0.13 to 0.5\", confidence = \"guess\", range = [0.13, 0.53] }\n",
+            let EppCeiling { from, at_255 } = EppCeiling::MOBILE;
+            let [from_range, at_255_range] =
+                EppCeiling::MOBILE_RANGES.map(|[low, high]| format!("[{low}, {high}]"));
+            let source = EppCeiling::MOBILE_SOURCE;
+            _ = write!(
+                text,
+                "\n[epp_ceiling]\nfrom = {from}\nat_255 = {at_255}\nsource = \"{source}\"\nconfidence = \"guess\"\n\
+                 sources.from = {{ source = \"{source}\", confidence = \"guess\", range = {from_range} }}\n\
+                 sources.at_255 = {{ source = \"{source}\", confidence = \"guess\", range = {at_255_range} }}\n"
             );
         }
     }
