@@ -15,7 +15,7 @@
 //!    *Ceiling.* Mobile processors of Intel do not reach their highest speed under a high preference, whatever the load: from one EPP on the
 //!    highest falls in a straight line. An i7-13620H runs at 0.78 of each kind's highest speed at EPP 128, 0.45 at 192, and 0.22 (P) and
 //!    0.31 (E) at 255 (bhusann/cctl, 2026); an i7-8550U at 3.5 of 4 GHz at 128, and faster below 120 (throttled, issue 121); for Alder Lake's
-//!    102 is "the max suggested EPP which can result in one core turbo frequency" (Linux, intel_pstate.c). A machine that has none says so.
+//!    102 is "the max suggested EPP which can result in one core turbo frequency" (Linux, intel_pstate.c). A machine without `[epp_ceiling]` has none.
 //! 4. A rise may need a second boundary that asks for it.
 //! 5. *Drop.* A boundary that finds a busy core asleep lowers it with a chance of some 16 % (2.45 to 3.1 % of gaps of 0.84 ms, with
 //!    a loop of 5 ms), to less than half of the highest speed, from where it climbs over some boundaries.
