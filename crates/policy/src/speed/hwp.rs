@@ -53,9 +53,12 @@ mod tests {
 
     /// 4000 to 400 MHz in steps of 100; no drops.
     fn rig(spec: &str) -> Rig {
+        rig_with(spec, (255, 1000))
+    }
+    fn rig_with(spec: &str, ceiling: (u32, u32)) -> Rig {
         let levels: alloc::vec::Vec<u32> = (4..=40).rev().map(|s| s * 100).collect();
         let mut p = platform(1, &levels);
-        p.autonomy.drop = 0;
+        (p.autonomy.drop, p.autonomy.ceiling) = (0, ceiling);
         Rig::new(p, &HWP, spec, true)
     }
     fn busy(us: u64) -> CpuSample {
@@ -63,6 +66,17 @@ mod tests {
     }
     fn idle(us: u64) -> CpuSample {
         CpuSample { idle_ns: us * 1000, ..CpuSample::default() }
+    }
+
+    /// What is left of 4000 MHz at 255 is a fifth.
+    #[test]
+    fn a_busy_core_of_a_mobile_processor_stays_below_the_ceiling() {
+        let at = |spec: &str, ceiling: (u32, u32)| rig_with(spec, ceiling).cpu(0, busy(100_000));
+        let mobile = (105, 200);
+        assert_eq!(["epp=0", "epp=105"].map(|epp| at(epp, mobile)), [4000; 2]);
+        assert_eq!(at("epp=180", mobile), 2400, "half of the way down");
+        assert_eq!(at("epp=power", mobile), 800);
+        assert_eq!(at("epp=power", (255, 1000)), 4000, "it has none");
     }
 
     /// Half of the time busy in pieces of 0.1 ms: a load of 0.5, without drops.
